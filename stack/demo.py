@@ -449,7 +449,7 @@ def summary_of(story: Story) -> list[tuple[str, str]]:
     changed = [f"default layout of {printable(act.place)}: {act.after}" for act in layouts]
     changed += [f"{count_of(case.moved, 'file')} moved to flash ({bytes_text(explained.bytes_moved)})"]
     usual, contended, after = case.usual or 1.0, case.contended or 0.0, case.after or 0.0
-    during = (f"{rate_text(contended)} ({percent(contended / usual)}) beside {case.aggressor}; "
+    during = (f"{rate_text(contended)} ({percent(contended / usual)}) alongside {case.aggressor}; "
               f"found {found - starts:.0f} s after it started")
     return [("before", f"{case.victim} wrote {rate_text(usual)}"), ("during", during),
             ("after", f"{rate_text(after)} ({percent(after / usual)}); tierd's verdict: {verdict_text(case.verdict)}"),

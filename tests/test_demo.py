@@ -72,7 +72,7 @@ def test_the_chart_marks_what_has_happened() -> None:
 def test_the_summary_has_the_figures_of_the_verdict() -> None:
     lines = dict(demo.summary_of(demo.Story(25.0, BEGUN_AT, case())))
     assert lines["before"] == "stream.2 wrote 64.0 MB/s"
-    assert lines["during"].startswith("40.0 MB/s (62%) beside small.1; found 11 s after it started")
+    assert lines["during"].startswith("40.0 MB/s (62%) alongside small.1; found 11 s after it started")
     assert lines["after"].startswith("60.0 MB/s (94%)")
     assert lines["changed"] == "default layout of /proj/in: first 1M on flash; 92 files moved to flash (77.0 MB)"
 

@@ -162,7 +162,7 @@ class Carrier(IntEnum):
 
 
 CARRIERS = {
-    Carrier.ARRIVAL: "the time before the aggressor came",
+    Carrier.ARRIVAL: "the time before the aggressor started",
     Carrier.LOAD: "how it varies with the aggressor's load",
     Carrier.HISTORY: "Prometheus' history",
     Carrier.DEVICE_TIME: "device time alone",
@@ -182,9 +182,9 @@ def evidence_parts(name: str, value: float | None) -> tuple[str, str]:
     >>> evidence_parts("slowdown", None), evidence_parts("slowdown", 1.5), evidence_parts("cold_bytes", 3.3e12)
     (('slowdown', 'infinite'), ('slowdown', '1.50 times'), ('cold size', '3 TiB'))
     >>> evidence_parts("loss_high", 0.38), evidence_parts("aggressor_came_at", 0.0)
-    (('loss, upper end of the 90% interval', '38%'), ('aggressor came', 'before the victim was seen'))
+    (('loss, upper end of the 90% interval', '38%'), ('aggressor started', 'before the victim was seen'))
     >>> evidence_parts("carrier", 1.0)
-    ('loss, known by', 'the time before the aggressor came')
+    ('loss, known by', 'the time before the aggressor started')
     """
     if name in _EVIDENCE_WORDS and value is not None:
         words, form = _EVIDENCE_WORDS[name]
@@ -210,7 +210,7 @@ _EVIDENCE_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "loss_probability": ("probability that the loss is more than min_loss", percent),
     "carrier": ("loss, known by",
                 lambda number: CARRIERS[Carrier(int(number))] if number in CARRIERS else f"{number:g}"),
-    "aggressor_came_at": ("aggressor came", lambda time: utc_text(time) if time else "before the victim was seen"),
+    "aggressor_came_at": ("aggressor started", lambda time: utc_text(time) if time else "before the victim was seen"),
 }
 _EVIDENCE_FORMS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("_bytes_per_second", " throughput", rate_text),

@@ -163,7 +163,7 @@ READERS = Row("Changelog readers on other nodes", (
          "changelogs itself.", Query(f"sum(tierd_readers{OF_FS})"), unit="short", steps=((None, RED), (1, GREEN)),
          width=4, height=6),
     stat("Changelogs without tallies", "MDTs whose last tally is older than half a minute, or whose reader reports a "
-         "problem. tierd begins nothing new until a reader has caught up.",
+         "problem. tierd starts no new acts until a reader has caught up.",
          Query(f"count(tierd_reader_tally_age_seconds{OF_FS} > 30 or tierd_reader_problem{OF_FS} > 0) "
                f"or 0 * max(tierd_readers{OF_FS})"), unit="short", steps=ANY_IS_BAD, width=4, height=6),
     timeseries("Age of the last tally", "Time since the last tally of each MDT.",

@@ -48,7 +48,7 @@ STATUS = StatusAnswer(
              SourceAnswer("changelog", None, 30.0, True, "no data yet")))
 TIMES = TargetTimeRow("lustre-OST0002", 0.98, 0.05, (JobTimeRow(STREAM, 0.7, 0.1), JobTimeRow(EVIL, 0.2, 0.1)))
 CASE = Case(
-    finding=1, kind="noisy-neighbour", sentence=f"s.1 streams at 44 MB/s instead of 65 MB/s since {EVIL} came",
+    finding=1, kind="noisy-neighbour", sentence=f"s.1 streams at 44 MB/s instead of 65 MB/s since {EVIL} started",
     aggressor=EVIL, victim=STREAM, subject="", active=True, since=NOW - 60, onset=NOW - 90, ended_at=None,
     targets=tuple(f"lustre-OST{number:04x}" for number in range(8)), directories=(DIRECTORY,), state="judging",
     verdict="", judged=False, undo_reason="",

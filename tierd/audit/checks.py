@@ -168,13 +168,13 @@ def client_rpc_size(node: Node) -> Iterator[Line]:
                 f"lctl set_param -P osc.{fsname}-*.max_pages_per_rpc={wanted}")
         elif largest < RPC_BYTES and full is not None and full >= FULL_SHARE:
             yield say(
-                State.ADVICE, f"Each RPC carries {binary_text(largest)}, the most that the servers accept. "
+                State.ADVICE, f"Each RPC carries {binary_text(largest)}, the maximum that the servers accept. "
                 f"{_upper(sizes)}.",
                 "Fewer and larger I/Os on the disks of the OSTs, for streams only.",
                 f"lctl set_param -P obdfilter.{fsname}-*.brw_size=16 osc.{fsname}-*.max_pages_per_rpc="
                 f"{RPC_BYTES // node.page_bytes}")
         else:
-            yield say(State.OK, f"Each RPC carries {binary_text(least)}, the most that the servers accept. "
+            yield say(State.OK, f"Each RPC carries {binary_text(least)}, the maximum that the servers accept. "
                                 f"{_upper(sizes)}.")
 
 
@@ -289,7 +289,7 @@ def statahead(node: Node) -> Iterator[Line]:
             yield say(State.OK, f"Batches are off. They would not help here.{known}")
         else:
             yield say(State.ADVICE if hits is not None and hits >= GOOD_STATAHEAD_HITS else State.NOTE,
-                      f"Batches are off: each file costs an RPC.{known}", "Half of the time of ls -l and find.",
+                      f"Batches are off: each file costs an RPC.{known}", "ls -l and find take about half the time.",
                       f"lctl set_param -P llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}")
 
 

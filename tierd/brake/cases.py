@@ -111,7 +111,7 @@ class BrakedJob:
             return f"{duration_text(BOX_SECONDS)} have passed", REST_SECONDS
         was = max(sum(limit.stream.victim_bytes_per_second for limit in self.limits.values()), 1.0)
         if 0 < self.in_force_at < windows[-1].end and moved(self.limits, windows[-1:]) < STOPPED * was:
-            return "the streams move less than half of what they did", REST_SECONDS
+            return "the streams move less than half as much as before", REST_SECONDS
         if now < (self.in_force_at or self.began_at) + MEASURE_SECONDS:
             return None
         if not self.in_force_at:

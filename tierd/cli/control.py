@@ -47,8 +47,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     client.add_command(commands, "resume", "continue after pause, drain or an open circuit breaker",
                        client.changing("resume", state))
     for name, words in (
-            ("apply", "carry out the plan that waits for approval (F3), or do again what was undone"),
-            ("decline", "put aside the plan that waits for approval (F3), for a day")):
+            ("apply", "carry out the plan that waits for approval (F3), or repeat what was undone"),
+            ("decline", "put the plan that waits for approval (F3) aside for a day")):
         decide = client.add_command(commands, name, words,
                                     client.changing(name, answers.DecisionAnswer.from_json, "id"))
         decide.add_argument("id", metavar="FINDING", help="F3: number in tierctl status")
@@ -67,7 +67,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         commands, "readers", "show the changelog readers, and the position in each MDT's changelog",
         client.showing("readers", answers.ReadersAnswer.from_json, reader_lines),
         "Show who reads the changelog of each MDT, the last record that tierd has, the age of the last tally, and the "
-        "readers that are there.")
+        "connected readers.")
 
 
 def add_history(history: argparse.ArgumentParser) -> None:
@@ -318,7 +318,7 @@ def copy_text(standby: answers.StandbyRow | answers.StandbyAnswer) -> str:
 def mover_line(mover: answers.MoverAnswer, now: float) -> str:
     state = f"STOPPED: {mover.stopped}" if mover.stopped else "working"
     if not mover.stopped and now - mover.seen > LOST_SECONDS:
-        state = f"no sign of it for {duration_text(now - mover.seen)}"
+        state = f"not heard from for {duration_text(now - mover.seen)}"
     results = ", ".join(f"{count} {word}" for word, count in sorted(mover.results.items())) or "no files yet"
     return (f"  {mover.name} on {mover.host}, {count_of(mover.threads, 'thread')}, {mover.engine}: {state}; "
             f"{mover.under_way} under way; {results}; {bytes_text(mover.copied_bytes)} copied")

@@ -173,8 +173,8 @@ def lines_of(drain: DrainRow, now: float) -> list[str]:
         lines.append(f"  waits: {drain.waits_for}")
     lines.append(_space_line(drain))
     if drain.arrived:
-        lines.append(f"  {count_of(drain.arrived, 'file')} came to the target since the previous pass: are new objects "
-                     "stopped on all MDS?")
+        lines.append(f"  {count_of(drain.arrived, 'file')} appeared on the target since the previous pass: are new "
+                     "objects stopped on all MDS?")
     for left in drain.left:
         names = ", ".join(quoted(name) for name in left.examples[:3])
         lines.append(f"  left: {left.count}: {left.sentence}" + (f": {names}" if names else ""))

@@ -448,12 +448,12 @@ class Connection:
 
         async def lost() -> None:
             self._failure = "the connection is lost"
-            log.warning("the connection to NATS is lost")
+            log.warning("lost the connection to NATS")
 
         async def again() -> None:
             await self._check_version()
             if not self._failure:
-                log.info("the connection to NATS is back")
+                log.info("connected to NATS again")
 
         options: dict[str, Any] = {
             "servers": list(settings.servers), "name": f"tierd {self._role}", "error_cb": failed,

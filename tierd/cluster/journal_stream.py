@@ -99,7 +99,7 @@ class JournalPublisher:
             return False
         generation = self._claim.generation
         if not generation:
-            raise BrokerError(None, "this tierd does not lead any more")
+            raise BrokerError(None, "this tierd no longer leads")
         data = signed(encode(generation, portion.rows), self._secret)
         self._pending = generation, data, portion.until
         return True

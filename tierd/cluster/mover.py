@@ -217,7 +217,7 @@ class Mover:
             if secret:  # otherwise no file of it is begun
                 messages.verified(delivery.data, secret)
             if message.fs != self.names.fs or delivery.subject != self.names.move_subject(message.source):
-                raise ValueError(f"it belongs to {message.fs} {message.source}, and came as {delivery.subject}")
+                raise ValueError(f"it belongs to {message.fs} {message.source}, and arrived as {delivery.subject}")
         except ValueError as error:
             self.refused += 1
             log.warning("refused a message from NATS: %s", error)

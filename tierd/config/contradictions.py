@@ -129,14 +129,14 @@ def why_no_pool_name(name: str) -> str:
     >>> why_no_pool_name("flash"), why_no_pool_name("lustre.flash")
     ('', "write the pool without the name of the file system: 'flash' (it is 'lustre.flash')")
     >>> why_no_pool_name("fast and expensive")
-    "a pool's name has no blanks and no / (it is 'fast and expensive')"
+    "a pool's name has no spaces and no / (it is 'fast and expensive')"
     """
     if not name:
         return ""  # reported already
     if "." in name:
         return f"write the pool without the name of the file system: {name.rpartition('.')[2]!r} (it is {name!r})"
     if "/" in name or " " in name or not name.isprintable():
-        return f"a pool's name has no blanks and no / (it is {name!r})"
+        return f"a pool's name has no spaces and no / (it is {name!r})"
     if len(name.encode()) > POOL_NAME_BYTES_MAX:
         return f"a pool's name has {POOL_NAME_BYTES_MAX} characters at most (it is {name!r})"
     return f"Lustre reserves this name; no pool has it (it is {name!r})" if name in RESERVED_POOLS else ""

@@ -148,7 +148,7 @@ class ChangingRequests:
     def _removed(self, what: str) -> str:
         days = self._settings.journal.keep_days
         return (f"the record of {what} was removed from the journal after {days:g} days ([journal] keep_days), so it "
-                "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
+                "can no longer be undone; lfs migrate or lfs setstripe -d changes a layout by hand")
 
     def _undo_finding(self, name: str, number: int, by: str) -> answers.UndoFindingAnswer:
         if self._journal.was_removed(number, "findings"):

@@ -225,7 +225,7 @@ def case_chart(case: answers.Case, now: float) -> Chart | None:
         return None
     axes = Axes.around(points[0][0], points[-1][0], max(case.usual or 0.0, *(rate for _, rate in points), 1.0))
     chart = drawn(points, (("throughput", "write"),), "B/s", axes, max(_GAP_SECONDS, (axes.end - axes.begin) / 60))
-    events = (("aggressor came", "onset", case.onset), ("found", "found", case.since), (act, "act", case.acted_at),
+    events = (("aggressor started", "onset", case.onset), ("found", "found", case.since), (act, "act", case.acted_at),
               ("verdict", "verdict", case.judged_at))
     marks = tuple(Mark(axes.x(time), name, kind, time) for name, kind, time in events
                   if time and axes.begin <= time <= now)

@@ -17,7 +17,7 @@ TIMEOUT_SECONDS = 30.0
 TROUBLES: Mapping[type[Exception], tuple[str, bool]] = {
     FileNotFoundError: ("socket not found: is tierd running (act.socket)? see journalctl -u tierd", True),
     ConnectionRefusedError: ("no process listens; run systemctl start tierd", True),
-    PermissionError: ("not allowed: tierd answers only root and whom its [control] names", False),
+    PermissionError: ("not allowed: tierd answers only root and users named in [control]", False),
     BlockingIOError: ("control socket busy; try again", True),
     TimeoutError: ("no answer within {seconds:g} s; see journalctl -u tierd", True),
 }

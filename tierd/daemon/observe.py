@@ -111,7 +111,7 @@ class Observer:
         missed = self._ingest.take_in(self._source.records(), until)
         self._counters.records += self._ingest.table.records_read
         self._counters.changelog_lag_seconds = max(0.0, now - self._ingest.table.oldest_time)
-        self._log.fault("changelog", missed and f"{missed}; tierd reports findings and begins nothing new")
+        self._log.fault("changelog", missed and f"{missed}; tierd reports findings and starts no new acts")
         if self._ingest.gap_begun:
             log.warning("%s", self._ingest.gap_begun)
         if self._ingest.gap_closed:

@@ -121,7 +121,7 @@ class Pages:
     def _about(self, of: str, name: str, query: Mapping[str, str], viewer: Viewer) -> str:
         words = query.get("range", "1h")
         if words not in RANGES:
-            raise self._wrong(400, f"{words!r:.80} is no range; there are {', '.join(RANGES)}",
+            raise self._wrong(400, f"{words!r:.80} is not a range; known: {', '.join(RANGES)}",
                               link(f"/{of}/", name), name, viewer)
         try:
             about = answers.AboutAnswer.from_json(self._ask({"request": "about", of: name}))

@@ -83,7 +83,7 @@ class Planner:
         if policy_for(finding).waits_for_close:  # it was last seen while its files were open
             finding = replace(finding, time=self._clock.now())
         located = self._located(finding)
-        unchecked = [Refusal(Reason.RECORDS_MISSING, "changelog records are missing: nothing begins there until it is "
+        unchecked = [Refusal(Reason.RECORDS_MISSING, "changelog records are missing: no acts start there until it is "
                              "listed again").about(quoted(place))
                      for place in finding.directories if place in self._table.unchecked]
         if not located and not unchecked and (elsewhere := self._elsewhere(finding)):

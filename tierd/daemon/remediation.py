@@ -285,7 +285,7 @@ MAX_ADVICE = 4
 """Files with advice that the refusals of a plan name."""
 MAX_TRIES_IN_USE = 2
 """Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file in vain."""
-UNCONFIRMED = Refusal(Reason.UNCONFIRMED, "the newest window did not confirm the finding: no act begins on it")
+UNCONFIRMED = Refusal(Reason.UNCONFIRMED, "the newest window did not confirm the finding, so no act starts")
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
 
 

@@ -352,11 +352,11 @@ class ReadingRequests:
                              f"{self._settings.act.journal}")
         word, act, job, name = (text_of(request, key) for key in ("outcome", "act", "job", "case"))
         if act and act not in {kind.value for kind in ActKind}:
-            raise ValueError(f"no kind of act is called {act!r}; there are {', '.join(ActKind)}")
+            raise ValueError(f"unknown kind of act {act!r}; known: {', '.join(ActKind)}")
         if job and not reader.has_job(job):
             raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
         if word and word not in {outcome.value for outcome in Outcome}:
-            raise ValueError(f"no outcome of an act is called {word!r}; there are {', '.join(Outcome)}")
+            raise ValueError(f"unknown outcome {word!r}; known: {', '.join(Outcome)}")
         finding = named_finding(name)
         if name and finding is None:
             raise ValueError(f"a case has the number of its finding (F3), not {name!r:.40}")
@@ -428,7 +428,7 @@ class ReadingRequests:
             return self._jobs(request, self.snapshot.jobs, most)
         if of == TARGETS:
             return self._targets(request, self.snapshot.targets, most)
-        raise ValueError(f"there are lists of {JOBS} and of {TARGETS}, not of {of!r:.40}")
+        raise ValueError(f"unknown list {of!r:.40}; known: {JOBS}, {TARGETS}")
 
     def _jobs(self, request: Request, rows: Sequence[answers.JobRow], most: int) -> answers.ListAnswer:
         role, user, order = text_of(request, "role"), text_of(request, "user"), text_of(request, "sort")
@@ -525,7 +525,7 @@ class ReadingRequests:
     def _asked(self, question: Callable[[], list[Point]]) -> tuple[list[Point], str]:
         """What Prometheus answers, or why it does not."""
         if not self._asking.acquire(blocking=False):
-            return [], "Prometheus still answers earlier questions"
+            return [], "Prometheus is still answering earlier queries"
         try:
             return question(), ""
         except SourceError as error:
@@ -537,7 +537,7 @@ class ReadingRequests:
 def chosen(words: Mapping[str, str], word: str, what: str) -> str:
     """The value of a word. Raises ValueError with all words."""
     if word not in words:
-        raise ValueError(f"no {what} is called {word!r:.80}; there are {', '.join(filter(None, words)) or 'none'}")
+        raise ValueError(f"unknown {what} {word!r:.80}; known: {', '.join(filter(None, words)) or 'none'}")
     return words[word]
 
 
@@ -557,7 +557,7 @@ def ordered(rows: Iterable[Row], order: str, keys: Mapping[str, Callable[[Row], 
         return found
     column = order.removeprefix("-")
     if column not in keys:
-        raise ValueError(f"no column is called {column!r:.80}; there are {', '.join(keys)}, and a - before one "
+        raise ValueError(f"unknown column {column!r:.80}; known: {', '.join(keys)}. A - before one "
                          "reverses the order")
     key = keys[column]
     numbers = bool(found) and not isinstance(key(found[0]), str)

@@ -333,8 +333,8 @@ class Service:
     def records_wait_for(self) -> str:
         """What a long step of :meth:`take_in_records` waits for."""
         return self.sources.timed_calls.under_way() or (
-            f"{self.daemon.table.records_read:,} records were taken in, and no MDT owes an answer about its changelog: "
-            "paths of directories are looked up, or directories listed again, slowly")
+            f"{self.daemon.table.records_read:,} records were read, and no changelog is being waited for: "
+            "tierd looks up paths of directories, or lists directories again, slowly")
 
     def _gather_facts(self) -> None:
         if self.activities.concurrent:

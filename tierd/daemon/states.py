@@ -129,9 +129,9 @@ def stream_sentence(aggressor: str, victim: str, numbers: Mapping[str, float], *
     what, loss = f"{victim} {'streamed' if past else 'streams'} at {rate_text(rate)}", (
         f"; loss {percent(low)} to {percent(high)}")
     if numbers.get("carrier") == Carrier.DEVICE_TIME:
-        return (f"{what} beside {aggressor}; without it, {rate_text(usual)} {'were' if past else 'are'} expected by "
+        return (f"{what} alongside {aggressor}; without it, {rate_text(usual)} {'were' if past else 'are'} expected by "
                 f"device time{loss}")
-    return f"{what} instead of {rate_text(usual)} ({percent(rate / usual)}) beside {aggressor}{loss}"
+    return f"{what} instead of {rate_text(usual)} ({percent(rate / usual)}) alongside {aggressor}{loss}"
 
 
 def gain_text(contended: float | None, after: float | None, regained: tuple[float, float, float] | None) -> str:

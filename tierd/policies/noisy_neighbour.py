@@ -99,10 +99,10 @@ def operations_on(targets: Collection[str], job: Profile | None) -> float:
 
 
 CARRIED = {
-    Carrier.HISTORY: "compared with Prometheus' history beside {}",
-    Carrier.ARRIVAL: "since {} came",
+    Carrier.HISTORY: "alongside {}, compared with Prometheus' history",
+    Carrier.ARRIVAL: "since {} started",
     Carrier.LOAD: "and less when {} does more",
-    Carrier.DEVICE_TIME: "beside {} (by device time alone)",
+    Carrier.DEVICE_TIME: "alongside {} (by device time alone)",
 }
 
 

@@ -69,7 +69,7 @@ class Discovery:
                     log.info("discovery: works again")
         found = frozenset(urls)
         if self._last is not None and found != self._last:
-            log.info("discovery: %d exporters came, %d went, %d are known", len(found - self._last),
+            log.info("discovery: %d exporters added, %d removed, %d known", len(found - self._last),
                      len(self._last - found), len(found))
         self._last = found
         return tuple(urls)

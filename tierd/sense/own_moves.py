@@ -126,7 +126,7 @@ class OwnJobs:
             busiest = max(own, key=lambda load: load.moved_bytes)
             self.problem = self.problem or (
                 f"another mover: {busiest.job} read and wrote {bytes_text(done_bytes)} in {window.seconds:.0f} s, "
-                "more than tierd's own moves; tierd moves nothing and begins no act until this has been over for "
+                "more than tierd's own moves; tierd moves nothing and starts no acts until this has been over for "
                 f"{QUIET_SECONDS / 60:.0f} minutes")
         elif not 0 <= window.end - self._seen_at < QUIET_SECONDS:
             self.problem = ""

@@ -133,7 +133,7 @@ class Watcher:
                 elif mask & (_IGNORED | _UNMOUNT):
                     self._folders.pop(number, None)
                 elif len(self._events) >= MAX_EVENTS:
-                    self._lost = f"more than {MAX_EVENTS} events came before they were read"
+                    self._lost = f"more than {MAX_EVENTS} events arrived before they were read"
                 elif number in self._folders:
                     self._events.append(Event(self._folders[number], name, mask, now))
 

@@ -92,8 +92,8 @@ def test_it_is_measured_once_it_is_in_force(stream: float, small: float, why: st
     assert job.won_bytes == pytest.approx((stream - 60e6) * 20)
 
 
-@pytest.mark.parametrize(("stream", "why"), [(31e6, None), (29e6, "the streams move less than half of what they did"),
-                                             (0.0, "the streams move less than half of what they did")])
+@pytest.mark.parametrize(("stream", "why"), [(31e6, None), (29e6, "the streams move less than half as much as before"),
+                                             (0.0, "the streams move less than half as much as before")])
 def test_it_ends_at_once_if_the_stream_stands_still(stream: float, why: str | None) -> None:
     """As recorded on a Lustre 2.17: both jobs wrote through one client."""
     job, here = braked(), [oss(rules=(IN_FORCE,))]

@@ -36,10 +36,10 @@ def test_thresholds_that_are_exchanged_are_refused_in_every_detector(
 
 REFUSED = [
     ('[small_files_to_flash]\nflash_pool = "lustre.flash"', 2, "write the pool without the name of the file system"),
-    ('[small_files_to_flash]\nhdd_pool = "slow disks"', 2, "a pool's name has no blanks and no /"),
+    ('[small_files_to_flash]\nhdd_pool = "slow disks"', 2, "a pool's name has no spaces and no /"),
     ('[small_files_to_flash]\nhdd_pool = "a-name-of-16-char"', 2, "a pool's name has 15 characters at most"),
     ('[small_files_to_flash]\nflash_pool = "none"', 2, "Lustre reserves this name"),
-    ('[[scopes]]\npath = "/a"\n[scopes.small_files_to_flash]\nflash_pool = "a/b"', 4, "no blanks and no /"),
+    ('[[scopes]]\npath = "/a"\n[scopes.small_files_to_flash]\nflash_pool = "a/b"', 4, "no spaces and no /"),
     ('[web]\naddress = "127.0.0.1:9170"', 2, "write an IP address or a host name; the port is [web] port"),
     ('[web]\naddress = "10.0.0.300"', 2, "write an IP address or a host name"),
     ('[web]\naddress = "http://mgmt01"', 2, "write an IP address or a host name"),

@@ -48,7 +48,7 @@ def test_a_neighbour_that_was_always_there_is_found_and_moved_off_the_disks(tmp_
     at = late(tmp_path, ALWAYS_THERE)
     slow = at.rate(STREAM.job_id, 30, BEFORE_TIERD)
     sentence = at.run_until_said("FOUND noisy-neighbour", before=BEFORE_TIERD + 60)
-    assert f"beside {NOISE.job_id} (by device time alone)" in sentence
+    assert f"alongside {NOISE.job_id} (by device time alone)" in sentence
     (finding,) = [f for f in at.daemon.findings if f.kind == "noisy-neighbour"]
     assert (finding.aggressor, finding.victim) == (NOISE.job_id, STREAM.job_id)
     assert isinstance(finding.evidence, NoisyNeighbourEvidence)
@@ -141,7 +141,7 @@ def test_with_one_the_neighbour_is_found_at_once(tmp_path: Path) -> None:
     at.run(90)
     assert said[0] == "learned from Prometheus' history: 5 windows of 2 jobs"
     (found,) = [words for words in said if words.startswith("FOUND")]
-    assert "(67%), compared with Prometheus' history beside" in found
+    assert "(67%), alongside mdt_small.1001, compared with Prometheus' history;" in found
     at.run(330)
     assert len(requested) == 1
     assert any(words.startswith("SET default layout of /proj/ingest") for words in said)

@@ -389,7 +389,7 @@ def test_files_that_come_meanwhile_are_reported_and_move(site: Site, capsys: pyt
         site.run(until=site.cluster.now + 5)
     make(site, "/proj/late", plain(OST))
     text = ""
-    while "came to the target since" not in text:
+    while "appeared on the target since" not in text:
         site.run(until=site.cluster.now + 5)
         text = shown(capsys, "drain-target", site=site)
         assert row(site)["phase"] == "running"

@@ -107,7 +107,7 @@ def test_a_slow_walk_over_uncleared_records_is_not_a_file_system_that_does_not_a
     assert "changelog" not in site.service.daemon.faults
     log = site.cluster.mdts[0].changelog
     assert log.users["cl1"].cleared_index > 1000
-    assert site.service.records_wait_for().endswith("directories listed again, slowly")
+    assert site.service.records_wait_for().endswith("lists directories again, slowly")
 
 
 # A changelog that is cut off while tierd runs: reported within two cycles, and no act starts
@@ -147,7 +147,7 @@ def test_on_a_client_it_is_known_by_clearing_or_by_a_mark(tmp_path: Path, reader
     at.run(22 + 3 * CYCLE)
     (said,) = [words for words in at.said if words.startswith("changelog of MDT0000: ")]
     assert "lctl --device lustre-MDT0000 changelog_register" in said
-    assert "begins nothing new" in said
+    assert "starts no new acts" in said
     status = shown(capsys, "status", site=at)
     assert "source changelog: " in status
     assert "lctl --device lustre-MDT0000 changelog_register" in status

@@ -49,17 +49,17 @@ def test_lists_are_searched_filtered_and_sorted(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("of", "wanted", "words"), [
-    ("jobs", {"role": "boss"}, "no role is called 'boss'; there are slowed, aggressor, none"),
-    ("jobs", {"sort": "colour"}, "no column is called 'colour'; there are job, user"),
-    ("targets", {"pool": "tape"}, "no pool is called 'tape'; there are"),
-    ("targets", {"condition": "bad"}, "no condition is called 'bad'; there are slowed, none"),
-    ("files", {}, "there are lists of jobs and of targets, not of 'files'")])
+    ("jobs", {"role": "boss"}, "unknown role 'boss'; known: slowed, aggressor, none"),
+    ("jobs", {"sort": "colour"}, "unknown column 'colour'; known: job, user"),
+    ("targets", {"pool": "tape"}, "unknown pool 'tape'; known:"),
+    ("targets", {"condition": "bad"}, "unknown condition 'bad'; known: slowed, none"),
+    ("files", {}, "unknown list 'files'; known: jobs, targets")])
 def test_a_wrong_word_is_answered_with_the_right_ones(site: Site, of: str, wanted: dict[str, str], words: str) -> None:
     with pytest.raises(ControlError, match=words):
         listed(site, of, **wanted)
     status, body = fetched(site, f"/{of}?{'&'.join(f'{name}={word}' for name, word in wanted.items())}")
     assert status == (400 if wanted else 404)
-    assert not wanted or words[:words.index("called")] in body
+    assert not wanted or words[:words.index(" '")] in body
 
 
 def test_equal_rows_keep_their_order() -> None:
@@ -101,7 +101,7 @@ def test_an_unknown_name_has_a_page_that_says_so(site: Site) -> None:
     site.run(until=130)
     status, body = fetched(site, f"/job/{STREAM.job_id}?range=1y")
     assert status == 400
-    assert "&#39;1y&#39; is no range; there are 1h, 6h, 1d, 7d, 30d" in body
+    assert "&#39;1y&#39; is not a range; known: 1h, 6h, 1d, 7d, 30d" in body
 
 
 def test_a_job_that_has_ended_keeps_its_page(site: Site) -> None:

@@ -106,13 +106,13 @@ def in_cards(site: Site, record: Case, name: str) -> None:
         assert only(r'<dt>Found</dt><dd><time datetime="[\d-]+T(\S+)Z"', said) == clock(record.since)
         assert f'<p class="sentence">{record.sentence}.</p>' in said
         assert f">{record.state_text}</span>" in said
-        assert ("<dt>Brought</dt>" in said) == bool(record.gain_text)
+        assert ("<dt>Effect</dt>" in said) == bool(record.gain_text)
         for text in (record.gain_text, record.files_text, *record.targets[:3]):
             assert text in said
         if record.ended_at:
             assert only(r'<dt>Ended</dt><dd><time datetime="[\d-]+T(\S+)Z"', said) == clock(record.ended_at)
         if len(record.curve) > 1:
-            for word, time in (("aggressor came", record.onset), ("found", record.since),
+            for word, time in (("aggressor started", record.onset), ("found", record.since),
                                ("layout set", None if record.dry_run or not record.defaults else record.acted_at),
                                ("verdict", record.judged_at)):
                 assert time is None or only(rf'<span>{word} <time datetime="[\d-]+T(\S+)Z"', said) == clock(time)
@@ -292,7 +292,7 @@ def test_a_closed_case_keeps_its_incident(site: Site, capsys: pytest.CaptureFixt
     assert stored[0][0] < case.onset
     assert stored[-1][0] >= case.judged_at
     assert set(stored) <= set(case.curve)
-    marks = r"aggressor came <time.*found <time.*layout set <time.*verdict <time"
+    marks = r"aggressor started <time.*found <time.*layout set <time.*verdict <time"
     assert re.search(marks, card(site, "F1", "/case/F1"))
 
 

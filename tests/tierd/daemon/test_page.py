@@ -310,5 +310,5 @@ def test_a_case_and_the_history_of_a_daemon(site: Site) -> None:
     for query, words in ((f"job={NOISE.job_id}", "/proj/ingest"), ("path=/proj&outcome=done", "/proj/ingest"),
                          ("path=/nowhere", "No act matches"), ("act=set-default-striping", "No act matches"),
                          ("job=nobody.1", "the journal has no finding with a job"),
-                         ("act=dance", "no kind of act is called &#39;dance&#39;")):
+                         ("act=dance", "unknown kind of act &#39;dance&#39;")):
         assert words in fetched(site, f"/history?{query}")[1], query

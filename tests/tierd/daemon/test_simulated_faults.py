@@ -69,7 +69,7 @@ def test_after_a_clock_was_set_a_neighbour_is_found_by_what_was_seen_before(tmp_
         (reported,) = [words for words in said if "tierd may have to learn baselines again" in words]
         assert reported.startswith("7205 s passed between two readings" if seconds > 0 else "the clock went back by ")
         first = next(words for words in said if words.startswith("FOUND"))
-        assert f"since {NOISE.job_id} came" in first
+        assert f"since {NOISE.job_id} started" in first
         at.journal.close()
 
 

@@ -97,7 +97,7 @@ def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
     assert ("baselines are kept" in caplog.text) == known
     assert any(words.startswith("SET default layout") for words in site.said)
     found = [words for words in site.said if words.startswith("FOUND")]
-    assert (" came; " in found[-1]) == known, "else by device time"
+    assert (" started; " in found[-1]) == known, "else by device time"
     supervisor.close()
 
 

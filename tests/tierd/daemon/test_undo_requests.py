@@ -101,7 +101,7 @@ def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> Non
     journal.add_finding(next(iter(reading.service.daemon.store)).finding)
     reading.sql("DELETE FROM actions WHERE id = 1")
     with pytest.raises(ControlError, match=r"the record of act 1 was removed from the journal after 365 days "
-                                           r"\(\[journal\] keep_days\), so it cannot be undone any more"):
+                                           r"\(\[journal\] keep_days\), so it can no longer be undone"):
         ask(reading.socket, {"request": "undo", "id": 1})
     reading.sql("DELETE FROM actions WHERE finding = 1 AND id != (SELECT max(id) FROM actions)",
                 "UPDATE actions SET finding = 2", "DELETE FROM told", "DELETE FROM waiting_moves",

@@ -64,10 +64,10 @@ def test_a_finding_has_the_numbers_of_the_posterior() -> None:
 
 
 @pytest.mark.parametrize(("carrier", "words"), [
-    (Carrier.ARRIVAL, ", since m.2 came; m.2 accesses 20 files/s of 1 MiB on the same 4 targets; loss 23% to 44%"),
+    (Carrier.ARRIVAL, ", since m.2 started; m.2 accesses 20 files/s of 1 MiB on the same 4 targets; loss 23% to 44%"),
     (Carrier.LOAD, ", and less when m.2 does more; m.2 accesses"),
-    (Carrier.HISTORY, ", compared with Prometheus' history beside m.2; m.2 accesses"),
-    (Carrier.DEVICE_TIME, ", beside m.2 (by device time alone); m.2 accesses"),
+    (Carrier.HISTORY, ", alongside m.2, compared with Prometheus' history; m.2 accesses"),
+    (Carrier.DEVICE_TIME, ", alongside m.2 (by device time alone); m.2 accesses"),
 ])
 def test_a_sentence_says_what_the_loss_rests_on(carrier: Carrier, words: str) -> None:
     sentence = only(noisy_neighbour.find_slowed(view(replace(LOSS, carrier=carrier)), SETTINGS)).sentence

@@ -180,5 +180,5 @@ def test_exporters_of_all_sources_are_listed_once_and_changes_are_logged() -> No
     assert found() == ("a", "c")
     place.problems = {}
     found()
-    assert said == ["discovery: file x is bad", "discovery: 1 exporters came, 1 went, 2 are known",
+    assert said == ["discovery: file x is bad", "discovery: 1 exporters added, 1 removed, 2 known",
                     "discovery: works again"]

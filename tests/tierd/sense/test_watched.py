@@ -226,7 +226,7 @@ def test_events_nobody_takes_do_not_fill_the_memory(tmp_path: Path, watcher: Wat
     watcher._take(struct.pack("iIII", 1, CREATE, 0, 0) * 6)
     events, lost = watcher.take()
     assert len(events) == 5
-    assert lost == "more than 5 events came before they were read"
+    assert lost == "more than 5 events arrived before they were read"
 
 
 def test_a_directory_that_cannot_be_watched_says_why(tmp_path: Path, watcher: Watcher) -> None:

@@ -176,7 +176,7 @@ def _archive(facts: FileFacts) -> Refusal | None:
         return Refusal(Reason.ARCHIVED_DIRTY, "the file changed since it was archived")
     if hsm.left_behind or (hsm.copied and not facts.status.size_bytes):  # that of an empty file is lost up to 2.17.51
         return Refusal(Reason.ARCHIVED, "after a move this Lustre would no longer accept the copy in the archive as "
-                       "current: the file could not be released any more")
+                       "current, and could no longer release the file")
     if hsm.flags & ~_SETTLED or hsm.unknown_flags:
         return Refusal(Reason.ARCHIVE_STATE, f"archive state {hsm.flags!r}"
                        + (f" and {hsm.unknown_flags:#x} (unknown)" if hsm.unknown_flags else ""))

@@ -135,7 +135,7 @@ class ChangelogIngest:
             self._rescan = DirectoryRescan(self.table, self._filesystem, self._now, error.mdts | before)
             count = count_of(self._rescan.concerned, "directory", "directories")
             self.gap_begun = (f"{self._missed}. tierd lists {count} with files of "
-                              f"{', '.join(sorted(self._rescan.mdts))} again, and begins nothing there until then")
+                              f"{', '.join(sorted(self._rescan.mdts))} again, and starts no acts there until then")
         except OSError as error:
             problem = str(error)
         if self._rescan is not None and not problem and self._rescan.scan(until):

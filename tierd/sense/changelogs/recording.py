@@ -170,7 +170,7 @@ class RecordingCheck:
     def _unregistered(self, mdt: str, state: ChangelogState) -> str:
         reader = number_of(self._readers.get(mdt, ""))
         if reader and reader not in state.users:
-            return f"its user {reader} is not registered (any more): {self._register(mdt)}"
+            return f"its user {reader} is not registered: {self._register(mdt)}"
         if not state.users:
             return f"no user is registered, so nothing is recorded: {self._register(mdt)}"
         return ""
@@ -219,7 +219,7 @@ class RecordingCheck:
 
     def _seen(self, mdt: str, mark: _PendingMark) -> str:
         if not mark.seen:
-            return ("a test file of tierd there was not recorded: no user is registered (any more), or the mask "
+            return ("a test file of tierd there was not recorded: no user is registered, or the mask "
                     f"leaves all types out: {self._register(mdt)}; {self._set_mask(mdt)}")
         return self._masked(mdt, {kind.label for kind in (*mark.seen, *(set(NEEDED_TYPES) - MARK_TYPES))})
 

@@ -101,7 +101,7 @@ def test_a_rescan_takes_several_cycles_and_no_act_begins_in_unchecked_directorie
     world.time = 10.0
     assert world.ingest.take_in(gap(), until=1.0) == ""
     assert world.ingest.gap_begun == ("changelog of MDT0000: records 10 to 20 are missing. tierd lists 2 directories "
-                                      "with files of MDT0000 again, and begins nothing there until then")
+                                      "with files of MDT0000 again, and starts no acts there until then")
     assert world.tree.requested == ["/two"]  # where something happened last
     assert world.table.unchecked == {"/one"}
     assert world.ingest.take_in(iter(()), until=1.0) == ""
