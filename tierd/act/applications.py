@@ -220,7 +220,7 @@ class Preparer:
     def _refusal(self, earlier: HelpfulLayout, run: NextRun, place: str) -> Refusal | None:
         """Refuses a directory of another user, and a flash pool without room."""
         if place == "/":
-            return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory is for the whole file system")
+            return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory applies to the whole file system")
         status = self._filesystem.status(place)
         if not status.is_directory or status.uid != run.uid:
             return Refusal(Reason.NO_PERMISSION, f"{quoted(place)} is not a directory of the job's user")

@@ -246,7 +246,7 @@ class BackgroundPace:
         if not waits:
             return None
         return Refusal(Reason.STREAMS, f"streams run on its targets ({first_names(waits)}), and may lose at "
-                       f"most {percent(part)} to such moves: the next one in {max(waits.values()):.0f} s",
+                       f"most {percent(part)} to such moves: the next one starts in {max(waits.values()):.0f} s",
                        ", ".join(waits))
 
     def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> GiveBack:

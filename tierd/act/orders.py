@@ -271,7 +271,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
         return why
     kind, by, _ = key = move.action.finding
     if kind in {OrderKind.DRAIN, OrderKind.STAGING}:
-        return Refusal(Reason.OUT_OF_DATE, f"the {kind} finds its files again")
+        return Refusal(Reason.OUT_OF_DATE, f"the {kind} looks for its files again")
     by_name = kind in ORDER_KINDS
     directory = move.path.rpartition("/")[0] or "/"
     layout = layout_of(key, directory)

@@ -411,7 +411,7 @@ class Remediations:
             case = self._store.get(key)
             undone = case if case is not None and case.abandoned and approved else None
             if case is not None and not case.closed and undone is None:
-                raise ValueError("its plan is carried out already: tierctl undo takes it back")
+                raise ValueError("its plan is already carried out: tierctl undo reverts it")
             if undone is not None and undone.state is State.UNDOING:
                 raise ValueError("its default layouts are still being restored: try again when that is done")
             waits = key in self._asked or any(why.reason is Reason.NOT_APPROVED for why in self._refusals.get(key, ()))

@@ -101,10 +101,10 @@ def refusal(end_bytes: int, use: Use, capacity: Capacity, settings: DataOnMdt) -
     limit = min(settings.largest_bytes, DEFAULT_LIMIT_BYTES if targets.data_limit_bytes is None
                 else targets.data_limit_bytes)
     if end_bytes > limit:
-        return Refusal(Reason.MDT_LIMIT, f"the files need {size_text(end_bytes)}, and an MDT takes "
-                       f"{size_text(limit)} of a file")
+        return Refusal(Reason.MDT_LIMIT, f"the files need {size_text(end_bytes)}, and an MDT holds "
+                       f"at most {size_text(limit)} of a file")
     if targets.slowdown is None:
-        return Refusal(Reason.MDT_UNKNOWN, "the service times of the MDTs are not known, or not long enough")
+        return Refusal(Reason.MDT_UNKNOWN, "the service times of the MDTs are not known, or not for long enough")
     if targets.slowdown > MAX_SLOWDOWN:
         return Refusal(Reason.MDT_BUSY, f"operations on an MDT take {targets.slowdown:.1f} times as long as in quiet "
                        "times")

@@ -99,14 +99,14 @@ def _job_advice(job: str, changes: float) -> Iterator[Advice]:
     yield Advice("use fewer and larger files, or a directory for each process", f"in {quoted(job)}",
                  "another MDS would help this job alone; see metadata-storm if it works in one directory")
     if changes >= CHANGE_SHARE:
-        yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"where {quoted(job)} makes its directories",
+        yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"where {quoted(job)} creates its directories",
                      "its directories go to several MDTs; creates in one directory are bound by one thread and the "
                      "clock rate of the processor (Cray, CUG 2018)")
 
 
 def _server_advice(service: MetadataService, busy: bool, changes: float, stats: float, view: View) -> Iterator[Advice]:
     if changes >= CHANGE_SHARE:
-        yield Advice("processors with a higher clock rate, and directories of their own for each job or process",
+        yield Advice("processors with a higher clock rate, and a separate directory for each job or process",
                      f"for {quoted(service.node)}",
                      "creates in a directory are bound by one thread and its clock rate; more processors do not help "
                      "one directory (Cray, CUG 2018)")
@@ -119,7 +119,7 @@ def _server_advice(service: MetadataService, busy: bool, changes: float, stats: 
     if service.threads_max and service.threads >= service.threads_max:
         more = round(2 * service.threads_max)
         yield Advice(f"lctl set_param mds.MDS.mdt.threads_max={more}", f"on {quoted(service.node)}",
-                     "helps if processors have idle time (mpstat); otherwise the queue only moves")
+                     "helps if processors have idle time (mpstat); otherwise it only moves the queue")
     if stats >= 0.5:
         yield Advice(f"lctl set_param llite.*.statahead_batch_max={STATAHEAD_BATCH}",
                      "on clients with Lustre 2.16 and newer",

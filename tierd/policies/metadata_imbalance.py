@@ -83,8 +83,8 @@ def advice(mdt: str, other: str) -> tuple[Advice, ...]:
         Advice("lfs setdirstripe -D -c 1 -i -1 DIRECTORY", f"parents of large trees on {quoted(mdt)}",
                "new subdirectories go to the MDTs with most room, or in turn; existing ones stay"),
         Advice(f"lfs migrate -m {index} DIRECTORY", f"on a client, for a tree on {quoted(mdt)} in which no job works",
-               f"moves it and all below to {quoted(other)}: one request to the MDTs for each entry, during which it is "
-               "locked; every entry gets a new FID; of open files only the names move; files with a copy in an archive "
+               f"moves the tree to {quoted(other)}: one request to the MDTs for each entry, which is locked meanwhile; "
+               "every entry gets a new FID; of open files only the names move; files with a copy in an archive "
                "(HSM) are refused"),
     )
 

@@ -55,7 +55,7 @@ choice."""
 ALIKE, MAX_ALIKE = 0.2, 10
 """Creates in a directory beside the one of the finding, as a share of its creates, from which it counts as used in the
 same way. Choices."""
-SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel makes one "
+SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel creates one "
                  "name at a time in a directory")
 """Which jobs a striped directory serves. The kernel locks a directory while it creates or removes a name in it."""
 GAIN_OF_TWO = "a second metadata server did 1.37 times the creates of one (Dell and Intel, figure 8)"
@@ -274,9 +274,9 @@ def spread_advice(places: Sequence[str], metadata_targets: int, placement: Direc
                      "new subdirectories go to the MDTs in turn (remote directories): each has one MDT and one lock, "
                      "which suits jobs with many directories better than stripes")
     yield Advice(f"lfs migrate -m 0,1,… -c {count} {name}", "on a client, while no job works there",
-                 f"moves the existing entries (at least {added:,}): one request to the MDTs for each, during which it "
-                 "is locked; every entry gets a new FID; of open files only the names move; files with a copy in an "
-                 "archive (HSM) are refused; repeat the command if it is interrupted")
+                 f"moves the existing entries (at least {added:,}): one request to the MDTs for each, which is "
+                 "locked meanwhile; every entry gets a new FID; of open files only the names move; files with a copy "
+                 "in an archive (HSM) are refused; repeat the command if it is interrupted")
 
 
 def advise(place: str, rates: tuple[float, float, float], *, tiny: bool) -> Iterator[Advice]:
@@ -304,7 +304,7 @@ def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation
     return Plan((Action(
         ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT,
         f"{evidence.operations_per_second:.0f} metadata operations/s in {quoted(storm)} use one directory "
-        "lock, and directories beside it are used in the same way", finding.key, parent, striping=striping),), ())
+        "lock, and its sibling directories are used in the same way", finding.key, parent, striping=striping),), ())
 
 
 def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, facts: Facts,
@@ -313,7 +313,7 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, fact
     if not finding.directories[0].startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is unknown")
     if not parent:
-        return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory is for the whole file system")
+        return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory applies to the whole file system")
     if evidence.metadata_targets < 2:
         return Refusal(Reason.NOTHING_TO_DO, "the file system has one MDT, or their number is unknown")
     if storm is None or placement is None:
@@ -330,7 +330,7 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, fact
         return Refusal(Reason.NODES_UNKNOWN, "the number of nodes that work in the busy directory is unknown, and one "
                        "node gains nothing from more MDTs")
     for brings_nothing, why in (
-        (evidence.nodes == 1, ("one node works in the busy directory: its kernel makes one name at a time there, so "
+        (evidence.nodes == 1, ("one node works in the busy directory: its kernel creates one name at a time there, so "
                                "more MDTs do not help")),
         (len(finding.directories) < 2, "no other directory in it is used in the same way, so no new ones are expected"),
         (evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,

@@ -217,7 +217,7 @@ def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity
         first = Component(0, end, pools.flash_pool, stripes)
         layout = Layout((first, *plans.flash_first(end, present, pools).components[1:]))
         yield Action(ActKind.SET_DEFAULT_LAYOUT, layout,
-                     f"{finding.aggressor} makes files with small random I/O here, of up to "
+                     f"{finding.aggressor} creates files with small random I/O here, of up to "
                      f"{bytes_text(max(c.size_bytes or 0 for c in made))}", finding.key, directory=where)
 
 

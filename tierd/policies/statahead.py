@@ -76,7 +76,7 @@ def wasted(fsname: str, clients: Sequence[ClientLoad], seen: Mapping[str, float]
              f"({percent(waste(started, wrong, hits, misses))}),")
     return words, (*(() if 0 < most <= less else (fewer,)),
                    Advice(f"{command}=0", f"{where}, if that does not help", "disables statahead; ls -l of a large "
-                          "directory then sends one request after the other"))
+                          "directory then sends one request after another"))
 
 
 def unbatched(fsname: str, clients: Sequence[ClientLoad], seen: Mapping[str, float]) -> tuple[str, tuple[Advice, ...]]:
@@ -84,9 +84,9 @@ def unbatched(fsname: str, clients: Sequence[ClientLoad], seen: Mapping[str, flo
     words = (f"statahead fetched {every:.0f} entries one by one, {percent(hits / every)} of them were used: "
              "statahead_batch_max is off")
     return words, (Advice(f"lctl set_param llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}",
-                          f"on {client_names(clients)}", "ls -l and find take about half of the time: getattr of a "
+                          f"on {client_names(clients)}", "ls -l and find take about half the time: getattr of a "
                           "million files took 10.1 s without batches, 5.4 s with them (DDN 2022). A server before 2.16 "
-                          "answers one by one as before"),)
+                          "still answers one by one"),)
 
 
 def waste(started: float, wrong: float, hits: float, misses: float) -> float:

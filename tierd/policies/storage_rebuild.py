@@ -24,8 +24,8 @@ def find(view: View, _: Common) -> Iterator[Finding]:
         one = work[slowed[0]]
         yield Finding(
             POLICY.name, view.now, "", "", tuple(slowed),
-            f"{one.system} {WORK[kind]} its pool {quoted(pool)} with {rate_text(one.bytes_per_second)}, "
-            f"{binary_text(one.pending_bytes)} wait: this slows {first_names(slowed)}; no job is blamed there",
+            f"{one.system} {WORK[kind]} its pool {quoted(pool)} at {rate_text(one.bytes_per_second)}; "
+            f"{binary_text(one.pending_bytes)} are left. This slows {first_names(slowed)}; no job is blamed there",
             OtherEvidence({"storage_bytes_per_second": one.bytes_per_second, "pending_bytes": one.pending_bytes}),
             advice_only=True, subject=f"{kind} of {pool}",
             advice=(Advice(one.command, "on the storage system",

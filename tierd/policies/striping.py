@@ -210,7 +210,7 @@ def small_files(finding: Finding, situation: Situation) -> Plan:
             refusals.append(Refusal(Reason.OTHER_LAYOUT, "its default layout is composite, which a person set on "
                                     "purpose, or has one stripe already").about(where))
             continue
-        actions.append(Action(ActKind.SET_DEFAULT_LAYOUT, wanted, f"{finding.aggressor} makes small files here; one "
+        actions.append(Action(ActKind.SET_DEFAULT_LAYOUT, wanted, f"{finding.aggressor} creates small files here; one "
                               "stripe takes one object each", finding.key, directory=where))
         first = wanted.components[0]
         if not capacity.pools.get(first.pool):

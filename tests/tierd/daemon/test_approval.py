@@ -48,7 +48,7 @@ def test_an_approved_plan_is_carried_out_and_judged(asking: Site, capsys: pytest
     assert shown(capsys, "apply", "F1", site=asking).startswith("F1: its plan is carried out")
     asking.run_until_said("SET default layout", before=asking.cluster.now + 15)
     assert any(each.startswith("APPROVED by ") for each in asking.said)
-    assert "already: tierctl undo takes it back" in failed(capsys, "decline", "F1", site=asking)
+    assert "already carried out: tierctl undo reverts it" in failed(capsys, "decline", "F1", site=asking)
     assert "the journal has no finding F99" in failed(capsys, "apply", "F99", site=asking)
     asking.run_until_said("KEPT: it helped", before=asking.cluster.now + 150)
     assert ActKind.SET_DEFAULT_LAYOUT in kinds_done(asking)

@@ -38,8 +38,8 @@ def test_new_directories_of_the_parent_are_striped_and_do_not_pass_it_on() -> No
     (action,) = decided().actions
     assert (action.kind, action.directory) == (ActKind.SET_DEFAULT_STRIPING, "/out")
     assert action.striping == DefaultStriping(4, -1, "crush", 1)
-    assert action.reason == ("900 metadata operations/s in /out/s2 use one directory lock, and directories beside "
-                             "it are used in the same way")
+    assert action.reason == ("900 metadata operations/s in /out/s2 use one directory lock, and its sibling "
+                             "directories are used in the same way")
 
 
 def test_the_default_that_a_new_file_system_gives_its_root_is_no_choice_of_a_person() -> None:

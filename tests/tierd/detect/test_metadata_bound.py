@@ -52,7 +52,7 @@ def test_slow_creates_with_free_threads_may_wait_for_the_lock_of_a_directory(loa
     (finding,) = found(CALM, replace(load, usec_per_operation=6000.0))
     assert finding.sentence.endswith("the lock of a directory or the latency of its devices limits it; counters do not "
                                      "tell which")
-    assert "directories of their own" in finding.advice[0].command
+    assert "a separate directory" in finding.advice[0].command
 
 
 def test_one_job_is_named_instead_of_the_server() -> None:

@@ -26,7 +26,7 @@ def test_each_pool_that_rebuilds_is_one_finding_with_all_its_targets() -> None:
                                  OST0002=StorageWork("rebalance", "hdd", 60e6, 0)))
     assert [(one.targets, one.subject) for one in found] == [
         (("lustre-OST0002",), "rebalance of hdd"), (("lustre-OST0000", "lustre-OST0001"), "rebuild of nvme")]
-    assert found[1].sentence == ("PowerFlex rebuilds its pool nvme with 200 MB/s, 3 GiB wait: this slows "
+    assert found[1].sentence == ("PowerFlex rebuilds its pool nvme at 200 MB/s; 3 GiB are left. This slows "
                                  "lustre-OST0000, lustre-OST0001; no job is blamed there")
     assert found[1].evidence.numbers() == {"storage_bytes_per_second": 200e6, "pending_bytes": 3 << 30}
     assert not any(one.aggressor or one.victim for one in found)

@@ -92,7 +92,7 @@ def test_work_of_before_goes_on(tmp_path: Path) -> None:
         (found,) = [each for each in ask(site.socket, {"request": "history"})["entries"] if each["place"] == "/proj/c"]
         assert found["outcome"] == "done"
         assert status["not_taken_up"] == {"another file has this name now": 1, "No such file or directory": 1,
-                                          "the drain finds its files again": 1}
+                                          "the drain looks for its files again": 1}
         assert site.sql("SELECT count(*) FROM actions WHERE outcome IN ('under way', 'undoing')") == [(0,)]
     finally:
         site.service.close()
