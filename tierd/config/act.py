@@ -41,7 +41,7 @@ def minutes_of_window(text: str) -> frozenset[int]:
                          "or '22:00-04:00'")
     begin, end = _minutes(found["begin"], text), _minutes(found["end"], text)
     if begin == end:
-        raise ValueError(f"maintenance window {text!r} begins when it ends; the whole day is 00:00-24:00")
+        raise ValueError(f"maintenance window {text!r} begins and ends at the same time; the whole day is 00:00-24:00")
     begin %= _MINUTES_A_DAY
     length = end - begin if begin < end else end - begin + _MINUTES_A_DAY
     return frozenset((day * _MINUTES_A_DAY + begin + n) % (7 * _MINUTES_A_DAY)

@@ -206,10 +206,10 @@ def addresses(settings: Settings, _: object) -> Iterator[Contradiction]:
     """A port that everybody can read, and addresses of exporters that are certainly meant otherwise."""
     web, address = settings.web, settings.web.address
     if web.enabled and not web.config_file and not is_loopback(address):
-        yield Contradiction(("web", "address"), "everybody on the network may read this port: name a config_file with "
-                            "TLS and passwords, or use 127.0.0.1", fatal=False, others=(("web", "config_file"),))
+        yield Contradiction(("web", "address"), "anyone on the network can read this port: set a config_file with TLS "
+                            "and passwords, or use 127.0.0.1", fatal=False, others=(("web", "config_file"),))
     if web.change_users and not web.config_file:
-        yield Contradiction(("web", "change_users"), "without passwords the page has no buttons: name a config_file, "
+        yield Contradiction(("web", "change_users"), "without passwords the page has no buttons: set config_file, "
                             "or give the option --web.config.file", fatal=False, others=(("web", "config_file"),))
     for key in ("exporters", "clients"):
         urls = getattr(settings.sense, key)

@@ -103,9 +103,9 @@ def asks_http(url: str) -> bool:
 Url = Annotated[str, AfterValidator(exporter_url)]
 Prometheus = Annotated[PrometheusSettings, AfterValidator(prometheus_url)]
 MdtName = Annotated[str, text_like(r"MDT[0-9a-f]{4}",
-                                   "name the metadata target as MDT0000, without the file system's name")]
+                                   "write the metadata target as MDT0000, without the file system's name")]
 ReaderName = Annotated[str, text_like(r"cl\d+(-[A-Za-z0-9_.-]+)?",
-                                      "name the reader as lctl changelog_register did: cl1")]
+                                      "write the name that lctl changelog_register printed: cl1")]
 DnsName = Annotated[str, text_like(r"_[A-Za-z0-9-]+\._(tcp|udp)\.[A-Za-z0-9._-]+|[A-Za-z0-9._-]+:\d{1,5}",
                                    "write _lustre-exporter._tcp.example.org (SRV) or oss.example.org:9169")]
 WAIT_SHARE = 0.8
