@@ -22,10 +22,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                     "the bill for a year.")
     client.add_daemon_options(bill)
     bill.add_argument("--by", choices=("job", "user", "project"), default="job",
-                      help="one line for each; a project is an account of the scheduler (default: %(default)s)")
+                      help="print one line for each; a project is an account of the scheduler (default: %(default)s)")
     bill.add_argument("--since", default="30d", metavar="WHEN", type=client.moment_option,
                       help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
-    bill.add_argument("--job", default="", metavar="JOB", help="only what this job cost and lost")
+    bill.add_argument("--job", default="", metavar="JOB", help="show only what this job cost and lost")
     which = bill.add_mutually_exclusive_group()
     which.add_argument("--csv", action="store_true", help="print all cases as CSV, with bytes and seconds")
     which.add_argument("--line", action="store_true",

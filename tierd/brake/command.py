@@ -24,8 +24,8 @@ TIMEOUT_SECONDS = 3.0
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     brake = commands.add_parser(
         "brake", help="set and remove TBF rules on this OSS for the leader",
-        description="Run the agent of an OSS: while the leader asks for it, it slows a job with a rule of Lustre's "
-                    "token bucket filter (TBF). It only changes rules named tierd_*, and removes them when it ends, "
+        description="Run the agent of an OSS: at the leader's request, it slows a job with a rule of Lustre's "
+                    "token bucket filter (TBF). It changes only rules named tierd_*. It removes them when it ends, "
                     "and within 30 s if the leader does not answer.")
     what = brake.add_mutually_exclusive_group(required=True)
     what.add_argument("--leader", action="append", metavar="URL",

@@ -135,7 +135,7 @@ def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     evaluate.add_argument("--processes", type=positive, default=os.cpu_count() or 1, metavar="N",
                           help="number of parallel processes (default: one for each processor)")
     evaluate.add_argument("--cold", action="store_true",
-                          help="start tierd when all jobs run already, so that it has seen no stream alone")
+                          help="start tierd after all jobs, so that it has seen no stream alone")
     evaluate.add_argument("--workload", action="append", type=workload_names, metavar="NAME", default=[],
                           help="draw this workload, or 'usual', 'hard' or 'placement' ones, or 'all': usual ones and, "
                                "for one seed in ten, a hard one; may be repeated (default: usual)")
