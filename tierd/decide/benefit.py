@@ -33,7 +33,7 @@ class Settings(Table):
     min_probability: Annotated[float, Gt(0), Lt(1)] = 0.85
     """Minimum probability that the victim loses ``noisy_neighbour.min_loss``. A choice."""
     min_probability_seen: Annotated[float, Gt(0), Lt(1)] = 0.95
-    """Minimum probability of this loss if the neighbour was seen to come: more windows soon make sure. A choice."""
+    """Minimum probability of this loss if tierd saw the neighbour start: more windows soon make sure. A choice."""
     factor: Annotated[float, Ge(1)] = 2.0
     """Minimum expected gain of the victim as a multiple of the bytes moved. A choice."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0

@@ -70,7 +70,7 @@ class PowerFlexSettings(Table):
     volumes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Targets on each volume: ``{"ost0" = ["OST0000"]}``."""
     timeout_seconds: Annotated[float, Gt(0)] = 10.0
-    """Limit of the time of one answer."""
+    """Time limit of one answer."""
     stale_seconds: Annotated[float, Gt(0)] = 180.0
     """Age of the last answer above which tierd does not know whether a rebuild runs."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
