@@ -160,7 +160,7 @@ def test_no_room_has_a_circle() -> None:
     assert circle(importing(dict(modules()))) == []
 
 
-def test_a_circle_is_found() -> None:
+def test_a_circular_import_is_found() -> None:
     guarded = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from room.b import B\n"
     late = "def work():\n    from room import a\n"
     sources = {"room": "", "room.a": guarded, "room.b": late, "room.c": "import room.a\n"}

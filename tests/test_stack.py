@@ -159,14 +159,14 @@ def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.Temp
     assert logged[1:] == ["RESUMED, as tierctl resume does", f"ALERT resolved: {NOISY}"]
 
 
-def test_a_page_that_only_says_how_to_build_the_application_is_none() -> None:
+def test_a_placeholder_page_does_not_count_as_the_application() -> None:
     page, missing = answers(f"<html>run {NO_UI}</html>", "text/html"), answers("", status="404 Not Found")
     with liar([missing, page, missing, page]) as server:
         assert first_page(server.url, ("/alerts", "/"), without=NO_UI) == ""
         assert first_page(server.url, ("/alerts", "/")) == f"{server.url}/"
 
 
-def test_the_neighbour_comes_when_everything_is_up() -> None:
+def test_the_neighbour_starts_when_everything_is_up() -> None:
     scenario = with_late_neighbour(library("demo"))
     assert scenario.jobs[1].start_seconds >= 30
     text = "\n".join(introduction(scenario, [("exporter", "http://127.0.0.1:1/")], "/run/x.sock"))

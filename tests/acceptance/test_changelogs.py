@@ -73,7 +73,7 @@ def test_records_of_what_was_just_done(site: Site, mdt: int) -> None:
     assert abs(created[0].time - time.time()) < 300
 
 
-def test_a_mark_of_ours_comes_by_and_leaves_nothing_behind(site: Site, mdt: int) -> None:
+def test_a_test_record_of_tierd_arrives_and_leaves_nothing_behind(site: Site, mdt: int) -> None:
     """``tierd.sense.changelogs.recording`` takes a mark that does not come by for a changelog that was cut off."""
     name, folder = f"MDT{mdt:04x}", site.directory(f"marks-{mdt}")
     before = last_index(site, name)

@@ -129,7 +129,7 @@ def test_copied_layouts_in_new_directories_are_undone_too(tierd: Tierd, site: Si
 
 
 @pytest.mark.parametrize("shape", ["-c 2", "-E 1M -c 1 -E -1 -c 2"])
-def test_a_default_without_a_pool_is_put_back_without_one(tierd: Tierd, site: Site, directory: Path,
+def test_a_default_without_a_pool_is_restored_without_one(tierd: Tierd, site: Site, directory: Path,
                                                           shape: str) -> None:
     place = directory / "no-pool"
     place.mkdir()
@@ -144,7 +144,7 @@ def test_a_default_without_a_pool_is_put_back_without_one(tierd: Tierd, site: Si
 
 
 @pytest.mark.parametrize("shape", ["-c 1 -i 1", "-o 1,0", "-N -p {flash} -N -p {hdd}"])
-def test_a_default_that_could_not_be_put_back_is_left(tierd: Tierd, site: Site, directory: Path, shape: str) -> None:
+def test_a_default_that_cannot_be_restored_is_left(tierd: Tierd, site: Site, directory: Path, shape: str) -> None:
     place = directory / "pinned"
     place.mkdir()
     site.lfs("setstripe", "-d", str(place))

@@ -62,7 +62,7 @@ def narrowed(file: Path, folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("file", sorted((ALERTS / "tests").glob("*.yml")), ids=lambda file: file.stem)
-def test_alerts_fire_when_they_should_and_not_else(file: Path, tmp_path: Path) -> None:
+def test_alerts_fire_exactly_when_they_should(file: Path, tmp_path: Path) -> None:
     each = list(narrowed(file, tmp_path))
     assert promtool("test", "rules", *map(str, each)).count("SUCCESS") == len(each)
 

@@ -122,7 +122,7 @@ SCREEN_PIXELS, MARGIN_PIXELS = 1366, 40
 
 
 @boards
-def test_all_columns_of_a_table_are_in_sight(board: dict[str, Any]) -> None:
+def test_all_columns_of_a_table_are_visible(board: dict[str, Any]) -> None:
     for panel in panels(board):
         if panel["type"] != "table" or any(t["id"] == "groupingToMatrix" for t in panel["transformations"]):
             continue
@@ -182,7 +182,7 @@ def test_the_story_is_marked_on_the_time_axis(uid: str) -> None:
 
 
 @pytest.mark.parametrize("uid", ["lustre-at-a-glance", "lustre-tiering"])
-def test_slowed_streams_are_those_of_now(uid: str) -> None:
+def test_slowed_streams_are_the_present_ones(uid: str) -> None:
     """Over a time range, the last value before the cure would stay: a query of the present has no series then."""
     assert all(target["instant"] and not target["range"] for target in by_title(uid, "Slowed streams")["targets"])
 

@@ -91,7 +91,7 @@ def test_dashboard_variables_find_values(site: Site, board: dict[str, Any]) -> N
             assert any(query[2] in labels for labels in found), variable["name"]
 
 
-def test_a_recording_rule_that_nobody_asks_is_no_rule() -> None:
+def test_every_recording_rule_is_used() -> None:
     queried = {name for board in ALL_BOARDS.values() for _, expr, _ in expressions(board)
              for name in metric_names(expr)}
     for group in groups_of(RULES.glob("*.yml")):

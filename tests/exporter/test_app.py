@@ -54,7 +54,7 @@ def test_collectors_can_be_chosen_by_the_request(served, query, shown, hidden) -
     ("exclude[]=nonsense", b"Unknown or disabled collectors: nonsense.\n"),
     ("exclude[]=osc&collect[]=llite", b"Use either collect[] or exclude[], not both.\n"),
 ])
-def test_a_choice_that_is_none_is_refused(served, query, reason) -> None:
+def test_an_invalid_selection_of_collectors_is_refused(served, query, reason) -> None:
     status, _, body = served.get(f"/metrics?{query}")
     assert (status, body) == (400, reason)
 
@@ -125,7 +125,7 @@ def test_every_address_of_the_machine_is_served(exporter, grow) -> None:
         thread.join(WAIT)
 
 
-def test_a_scrape_that_waits_in_vain_says_so_in_its_time_and_others_run_beside_it(exporter, serve, grow) -> None:
+def test_a_scrape_that_times_out_reports_it_while_others_run(exporter, serve, grow) -> None:
     root = grow({"sys/fs/lustre/health_check": "healthy\n"})
     parameter = root / "sys/fs/lustre/version"
     os.mkfifo(parameter)

@@ -89,7 +89,7 @@ def test_only_changed_texts_are_returned(grow) -> None:
     assert dict(node.changed(texts)) == {}
 
 
-def test_a_text_that_could_not_be_processed_is_returned_again(grow) -> None:
+def test_a_text_that_could_not_be_processed_is_returned_in_the_next_pass(grow) -> None:
     root = grow({"sys/fs/lustre/osc/a/stats": "read 1\n", "sys/fs/lustre/osc/b/stats": "read 2\n"})
     node, texts = node_of(root), Texts(KIND, "stats")
     texts.set_devices(["a", "b"])

@@ -118,7 +118,7 @@ def test_requests_of_a_target_whose_labels_fit_no_template_are_shown_all_the_sam
 
 
 @pytest.mark.parametrize("name", ["n" * 20000, "n" * 70000, "a" * 31])
-def test_texts_beyond_all_measure_are_read_as_ever(name) -> None:
+def test_huge_texts_are_read_as_usual(name) -> None:
     planner = StatsPlanner(OSC.rule)
     forms = stats_forms(planner)
     for rows in (1, 3, 3000):

@@ -69,7 +69,7 @@ def test_memory_of_the_vanished_is_bounded() -> None:
     assert sums(ledger) == {"g/a": 3 * SPARE + 1}, "job0 was forgotten"
 
 
-def test_who_is_forgotten_is_new_and_who_is_there_is_not_forgotten() -> None:
+def test_a_forgotten_job_is_new_and_a_present_one_is_not_forgotten() -> None:
     ledger: Ledger[str, str] = Ledger()
     for members in ({"x": 100, "y": 1}, {"y": 2}, {"x": 103, "y": 2}):
         ledger.begin(dict.fromkeys(members, "g"))

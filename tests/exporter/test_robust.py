@@ -136,7 +136,7 @@ def test_a_bucket_beyond_the_kernels_last_costs_no_memory(grow, exporter, label,
     assert bool(running.skipped()) == (not buckets)
 
 
-def test_a_number_that_is_none_is_counted(tree, exporter, samples) -> None:
+def test_a_malformed_number_is_counted(tree, exporter, samples) -> None:
     overwrite(tree / "sys/fs/lustre/obdfilter/lustre-OST0001/kbytesfree", b"12\x00\n")
     overwrite(tree / "sys/fs/lustre/obdfilter/lustre-OST0002/kbytesfree", b"12345")
     running = exporter(tree)

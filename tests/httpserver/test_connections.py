@@ -77,7 +77,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(serve, caplog) -> None:
     assert "cannot answer a request" in caplog.text
 
 
-def test_a_mistake_of_ours_is_an_error_to_the_client(serve, caplog) -> None:
+def test_a_bug_in_the_server_is_an_error_for_the_client(serve, caplog) -> None:
     def broken(environ, start_response):
         raise ValueError("secret detail")
 
@@ -220,7 +220,7 @@ def test_a_client_that_stops_reading_is_left(serve, timeouts) -> None:
         assert served.server.connections.drain(WAIT / 2)
 
 
-def test_stopping_does_not_wait_for_the_silent(serve) -> None:
+def test_stopping_does_not_wait_for_silent_clients(serve) -> None:
     served = serve(hello)
     with socket.create_connection(served.at) as silent:
         while not served.server.connections.count():
@@ -254,7 +254,7 @@ def test_a_silent_client_is_left(serve) -> None:
         assert client.recv(1) == b""
 
 
-def test_an_endless_head_is_cut(serve) -> None:
+def test_an_endless_request_head_is_cut_off(serve) -> None:
     served = serve(hello)
     with socket.create_connection(served.at) as client:
         client.settimeout(WAIT)
@@ -329,7 +329,7 @@ def test_without_a_limit_no_body_is_read(serve) -> None:
     assert post(serve(echo), b"Content-Length: 5").partition(b"\r\n\r\n")[2] == b""
 
 
-def test_a_client_that_waits_for_leave_to_send_its_body_gets_it(serve) -> None:
+def test_a_client_that_expects_100_continue_gets_it(serve) -> None:
     with socket.create_connection(serve(echo, max_body_bytes=10).at) as client:
         client.settimeout(WAIT)
         client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")

@@ -88,7 +88,7 @@ def test_a_renewed_certificate_is_used_without_a_restart(start, pki, tls_text) -
 
 
 @pytest.mark.parametrize("text", ["", "basic_auth_users: [", "basic_auth_users:\n  prometheus: plain\n"])
-def test_a_bad_file_keeps_what_was_and_says_so_once(start, web_file, users_text, caplog, text) -> None:
+def test_a_bad_file_keeps_the_previous_state_and_is_reported_once(start, web_file, users_text, caplog, text) -> None:
     served, web = start(users_text)
     web_file(text)
     for _ in range(3):
@@ -101,14 +101,14 @@ def test_a_bad_file_keeps_what_was_and_says_so_once(start, web_file, users_text,
     assert value(web, "test_web_config_reload_successful") == 1
 
 
-def test_a_file_that_vanishes_opens_nothing(start, tmp_path, pki, tls_text) -> None:
+def test_a_deleted_web_configuration_does_not_open_the_port(start, tmp_path, pki, tls_text) -> None:
     served, web = start(tls_text)
     os.unlink(tmp_path / "web.yml")
     assert served.get("/", tls=pki.client())[0] == 200
     assert not web.successful
 
 
-def test_a_certificate_named_before_it_is_there(start, web_file, pki, tls_text) -> None:
+def test_a_certificate_is_configured_before_it_exists(start, web_file, pki, tls_text) -> None:
     served, _ = start(tls_text)
     web_file(tls_text.replace("server.", "later."))
     assert served.get("/", tls=pki.client())[0] == 200
@@ -158,7 +158,7 @@ def test_versions(start, pki, tls_text) -> None:
     assert served.get("/", tls=pki.client())[0] == 200
 
 
-def test_http_where_https_is_served_is_reported(start, tls_text, pki) -> None:
+def test_an_http_url_for_an_https_server_is_reported(start, tls_text, pki) -> None:
     served, _ = start(tls_text)
     assert served.get("/")[::2] == (400, b"This is an HTTPS address.\n")
 

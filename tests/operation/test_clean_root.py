@@ -113,7 +113,7 @@ def test_debian_packages_are_installed_upgraded_removed_and_purged(root: Root, t
     assert [path for path in root.left() if path not in before] == []
 
 
-def test_a_purge_without_a_terminal_keeps_a_journal_that_could_still_undo(root: Root) -> None:
+def test_a_purge_without_a_terminal_keeps_a_journal_with_acts_to_undo(root: Root) -> None:
     for package in PACKAGES:
         shutil.copy(archive(package, "deb"), root.at(f"/tmp/{package}.deb"))
     root.run("dpkg", "--force-depends", "-i", *(f"/tmp/{package}.deb" for package in PACKAGES))

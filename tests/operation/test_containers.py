@@ -48,5 +48,5 @@ def test_grafana_finds_its_first_board() -> None:
 
 
 @pytest.mark.parametrize("text", ["privileged", "/var/run/docker.sock"])
-def test_nobody_gets_the_node(text: str) -> None:
+def test_no_container_controls_the_node(text: str) -> None:
     assert text not in (HERE / "compose.yml").read_text(encoding="utf-8")

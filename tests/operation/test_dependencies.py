@@ -158,7 +158,7 @@ def test_no_text_has_people_install_a_name_that_no_index_gives_us() -> None:
     assert named == []
 
 
-def test_a_module_that_is_missed_by_mistake_is_no_matter_of_extras() -> None:
+def test_a_module_missing_by_mistake_is_not_blamed_on_extras() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"tierd\.gone"):
         dependencies.report_missing("tierd", ModuleNotFoundError("No module named 'tierd.gone'", name="tierd.gone"))
 

@@ -67,7 +67,7 @@ def test_each_request_takes_time_and_more_on_a_node_full_of_others(name: str) ->
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_who_only_looks_on_takes_no_time(name: str) -> None:
+def test_calls_cost_no_time_in_the_free_preset(name: str) -> None:
     cluster, filesystem = made(PRESETS["free"])
     assert took(cluster, lambda: CALLS[name](filesystem)) == 0.0
 

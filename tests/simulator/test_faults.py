@@ -79,7 +79,7 @@ def test_without_a_user_nothing_is_recorded_and_reading_goes_on() -> None:
     assert records[0].index == end + 1, "the numbers show no gap"
 
 
-def test_beside_another_user_records_go_on_and_its_own_are_kept() -> None:
+def test_records_flow_for_another_user_and_those_of_a_user_are_kept() -> None:
     made = cluster(Event(2, "changelog_registered", {"target": "MDT0000"}),
                    Event(5, "changelog_deregistered", {"target": "MDT0000"}), noise=True)
     made.advance(3)
@@ -169,7 +169,7 @@ def test_clocks_jump_and_spans_do_not() -> None:
         made, "sys/kernel/debug/lustre/llite/lustre-ff110001298dd800/stats")  # fmt: skip
 
 
-def test_a_user_moves_files_too() -> None:
+def test_a_user_can_move_files() -> None:
     made = cluster(Event(5, "mover", {"directory": "/proj/ingest", "pool": "flash", "files": 5}), noise=True)
     made.advance(15)
     layouts = [inode.layout for inode in made.namespace.files() if inode.layout]

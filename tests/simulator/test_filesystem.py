@@ -90,7 +90,7 @@ def test_a_move_echoes_in_the_changelog_as_the_real_one_does(filesystem: Simulat
 
 
 @pytest.mark.parametrize("what", ["open for writing", "unlink"])
-def test_whoever_comes_during_a_move_wins(cluster: Cluster, what: str) -> None:
+def test_whoever_opens_the_file_during_a_move_wins(cluster: Cluster, what: str) -> None:
     big = cluster.make_file("/proj/ingest/big", 64 * MIB)
     names = cluster.clients[1].names
     migration = cluster.start_migration("/proj/ingest/big", PLAIN_FLASH)

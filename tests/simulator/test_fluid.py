@@ -85,7 +85,7 @@ def test_names_records_and_room_are_those_of_the_files_made() -> None:
     assert stored == {s.fid for i in inodes if i.layout for part in i.layout.components for s in part.objects}
 
 
-def test_a_new_default_layout_and_moves_take_the_noise_off_the_disks() -> None:
+def test_a_new_default_layout_and_moves_take_the_neighbour_off_the_disks() -> None:
     flows = FluidCluster(recorded_test_bed(), (StreamingWriter(), SmallFileWriter()))
     filesystem = SimulatedFilesystem(flows)
     flows.advance(20)

@@ -176,7 +176,7 @@ def test_statahead_makes_ls_faster_and_batches_make_it_faster_still() -> None:
     assert none.clients[0].statahead.hit_total == 0
 
 
-def test_a_stream_gets_its_disks_back_from_small_writes_that_an_accelerator_takes_in() -> None:
+def test_a_stream_regains_its_disks_when_an_accelerator_absorbs_small_writes() -> None:
     variants = scenario.library("accelerator").variants()
     rates = []
     for name in ("within_bypass", "beyond_bypass"):

@@ -99,7 +99,7 @@ def test_imports(cluster: Cluster, files: dict[str, bytes]) -> None:
     assert read.avg_waittime_usec == waited.total // waited.samples
 
 
-def test_everything_a_tape_has_is_there(cluster: Cluster, files: dict[str, bytes], tape: Unpack) -> None:
+def test_everything_on_a_tape_is_read(cluster: Cluster, files: dict[str, bytes], tape: Unpack) -> None:
     meta = json.loads((tape("noisy-create-1m") / "tape.json").read_text())
     ours = {"A": cluster.clients[0].settings.instance, "B": cluster.clients[1].settings.instance}
     wanted = set()

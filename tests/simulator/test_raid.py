@@ -54,7 +54,7 @@ def test_reads_of_a_degraded_group_cost_the_others_more() -> None:
     assert rate(offsets, MIB, write=False, missing=1) < 0.9 * rate(offsets, MIB, write=False)
 
 
-def test_an_overdue_io_goes_first() -> None:
+def test_an_overdue_io_is_served_first() -> None:
     engine = Engine()
     raid = Raid(engine, GROUP)
     seen: list[float] = []

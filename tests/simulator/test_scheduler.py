@@ -164,7 +164,7 @@ def test_an_executor_works_abreast(scheduler: VirtualScheduler, cluster: Cluster
     assert waiting.finished.done
 
 
-def test_who_is_no_activity_lets_all_of_them_live(scheduler: VirtualScheduler, cluster: Cluster) -> None:
+def test_a_thread_outside_the_activities_lets_them_run(scheduler: VirtualScheduler, cluster: Cluster) -> None:
     seen: list[float] = []
     scheduler.every("step", 1.0, lambda: seen.append(cluster.now))
     cluster.make_file("/old", 64 * MIB)

@@ -85,7 +85,7 @@ def test_it_refuses_what_the_kernel_refuses(text: str, number: int) -> None:
         tbf.set_parameter("nrs_tbf_rule", text)
 
 
-def test_without_the_policy_nothing_waits_and_no_rule_can_be_set() -> None:
+def test_without_the_tbf_policy_nothing_waits_and_no_rule_can_be_set() -> None:
     tbf = Tbf(Engine())
     assert tbf.turn("dd.0", "a") is None
     assert list(tbf.files()) == []

@@ -110,7 +110,7 @@ def test_a_job_starts_without_tierd_and_while_tierd_is_paused(slurm: Slurm, site
     assert site.pool("/proj/model") != "flash"
 
 
-def test_a_cancelled_job_takes_back_what_was_not_begun(slurm: Slurm, site: Site) -> None:
+def test_a_cancelled_job_drops_moves_that_have_not_begun(slurm: Slurm, site: Site) -> None:
     for number in range(12):
         site.file(f"/proj/model/{number}", uid=slurm.uid)
     site.settings = replace(site.settings, limits=GeneralLimits(files_per_second=0.05))

@@ -54,7 +54,7 @@ def session_group() -> list[str]:
 @pytest.mark.skipif(os.geteuid() != 0 or not session_group(),
                     reason="only root may raise a priority, and only some kernels group threads by session")
 @pytest.mark.parametrize("own", [True, False])
-def test_a_session_of_its_own_is_prompt_and_that_of_a_shell_stays(own: bool) -> None:
+def test_a_new_session_gets_the_priority_and_that_of_a_shell_keeps_its_own(own: bool) -> None:
     script = "from lustre.priority import run_promptly as r; r(); print(open('/proc/self/autogroup').read())"
     before = session_group()[-1]
     found = subprocess.run([sys.executable, "-c", script], start_new_session=own, capture_output=True, check=True)

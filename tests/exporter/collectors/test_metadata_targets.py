@@ -8,7 +8,7 @@ SCRUB = f"{DEBUG}/osd-ldiskfs/lustre-OST0000/oi_scrub"
 CHECK = f"{DEBUG}/mdd/lustre-MDT0000/lfsck_namespace"
 
 
-def test_a_user_ahead_of_the_log_is_left_out_and_counted(grow, exporter, samples) -> None:
+def test_a_user_ahead_of_the_log_is_omitted_and_counted(grow, exporter, samples) -> None:
     text = "current_index: 5\nID   index (idle) mask\ncl1   9 (1)\ncl2   4 (1)\n"
     running = exporter(grow({f"{DEBUG}/mdd/lustre-MDT0000/changelog_users": text}))
     assert shown(samples, running.scrape(), "lustre_changelog_user_behind_records", "user") == {"cl2": "1"}

@@ -7,7 +7,7 @@ import pytest
 from tests.exporter.collectors.families import DEBUG, SYSFS, shown
 
 
-def test_a_client_that_is_gone_has_no_series(grow, exporter, samples) -> None:
+def test_a_departed_client_has_no_series(grow, exporter, samples) -> None:
     exports = "proc/fs/lustre/obdfilter/lustre-OST0000/exports"
     line = "snapshot_time 9.5 secs.nsecs\nread_bytes 3 samples [bytes] 1 1 {} 9\n"
     root = grow({f"{exports}/10.0.0.{i}@tcp/stats": line.format(i) for i in (1, 2)})

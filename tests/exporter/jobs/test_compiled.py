@@ -55,7 +55,7 @@ def same_or_none(text: bytes) -> bool:
     return True
 
 
-def test_jobs_in_turn_whose_counters_have_other_names_or_padding() -> None:
+def test_alternating_jobs_may_have_other_counters_or_padding() -> None:
     zero = (
         "{ samples:           0, unit: usecs, min:        0, max:        0, sum:                0,"
         " sumsq:                  0 }\n"

@@ -85,7 +85,7 @@ def test_the_busiest_keep_their_series(grow, exporter, samples) -> None:
     assert b'lustre_jobs{fs="lustre",target="OST0000"} 4\n' in text
 
 
-def test_who_is_busy_now_comes_forward_and_the_rest_only_grows(grow, exporter, samples) -> None:
+def test_busy_jobs_get_series_and_the_rest_only_grows(grow, exporter, samples) -> None:
     running = exporter(grow({OST: stats(block(b"a", 100), block(b"b", 10))}), jobs_limit=1)
     assert by_job(samples, running.scrape("jobs")) == {"a": "100", "other": "10"}
     grow({OST: stats(block(b"a", 101), block(b"b", 500))})

@@ -130,7 +130,7 @@ def test_the_sum_is_what_the_others_did(passes, limit, idle_seconds, piece) -> N
 
 @any_tree
 @given(st.lists(st.lists(counters, max_size=9), max_size=6), st.booleans())
-def test_who_is_shown_shows_what_it_does_without_a_limit(grow, exporter, samples, jobs, again) -> None:
+def test_a_shown_job_has_the_same_values_as_without_a_limit(grow, exporter, samples, jobs, again) -> None:
     blocks = [block(*lines, job=f"job{number}").decode() for number, lines in enumerate(jobs)]
     root = grow({OST: stats(*blocks)})
     limited, free = exporter(root, jobs_limit=6), exporter(root)
@@ -212,7 +212,7 @@ def test_a_sum_that_ran_into_the_end_is_left_out_of_the_others_too_and_counted(g
     assert running.skipped() == {"obdfilter.*.job_stats": 1}
 
 
-def test_a_busier_job_that_is_awake_again_only_because_the_latest_one_left_is_shown() -> None:
+def test_a_busy_job_is_shown_again_after_the_latest_one_left() -> None:
     target = Target(1, 100)
     left = job("less", 5, 1950), job("more", 70, 1870)
     assert target.collect(stats(job("other", 1, 2000), *left)) == {"less": 5, "other": 71}

@@ -58,7 +58,7 @@ def test_the_second_daemon_names_the_first(folder: ClaimFolder) -> None:
     assert (first.generation, second.generation) == (1, 0)
 
 
-def test_a_released_claim_is_had_at_once_under_a_higher_generation(folder: ClaimFolder) -> None:
+def test_a_released_claim_is_taken_at_once_with_a_higher_generation(folder: ClaimFolder) -> None:
     time = Time()
     first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
     first.hold()
@@ -130,7 +130,7 @@ def test_of_two_who_take_over_at_once_one_gets_it(folder: ClaimFolder) -> None:
     assert rival.refusal() is None
 
 
-def test_a_folder_that_was_emptied_by_hand_is_claimed_anew(folder: ClaimFolder) -> None:
+def test_a_folder_emptied_by_hand_is_claimed_again(folder: ClaimFolder) -> None:
     first = claim(folder, "mgmt01", Time())
     first.hold()
     for name in folder.names():

@@ -46,7 +46,7 @@ def one(**fields: Any) -> Layout:
     (one(flags=("parity",)), "has parity, which tierd cannot restore"),
     (one(pattern="foreign", foreign=Foreign(b"x")), "has foreign, which tierd cannot restore"),
 ])
-def test_a_default_that_could_not_be_put_back_is_left(world: World, present: Layout, problem: str) -> None:
+def test_a_default_that_cannot_be_restored_is_left(world: World, present: Layout, problem: str) -> None:
     world.port.defaults["/d"] = present
     outcome = given(world, FLASH)
     assert outcome.result == "refused"

@@ -209,7 +209,7 @@ def test_acts_below_are_known_by_their_directories_not_by_paths(world: World) ->
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_an_act_over_an_inherited_default_does_not_bring_it_back(world: World, order: Sequence[int]) -> None:
+def test_undo_does_not_restore_an_inherited_default(world: World, order: Sequence[int]) -> None:
     given(world, FLASH)
     make(world, "/d/new")
     act(world, "/d/new", LARGER)

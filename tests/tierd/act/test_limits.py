@@ -77,7 +77,7 @@ def test_a_refusal_takes_nothing_and_names_the_limit() -> None:
     assert goes(budget, 10, 1.1)
 
 
-def test_a_busy_target_holds_up_only_what_lies_on_it_and_costs_others_nothing() -> None:
+def test_a_busy_target_delays_only_its_own_files() -> None:
     budget = Budget(Limits(100.0, 1e9, 1.0, per_pool=PLENTY, per_target=Rate(1.0, 1e9)), 0.0)
     assert take(budget, MoveCost(10, {"hdd": 10}, {"t0": 10}), 0.0) is None
     wait = take(budget, MoveCost(10, {"hdd": 10}, {"t0": 5, "t1": 5}), 0.0)

@@ -96,7 +96,7 @@ def test_an_opt_out_that_the_mount_hides_is_not_ignored(unsupported: SimulatedFi
         assert "mount it with -o user_xattr" in refusal.sentence
 
 
-def test_with_leave_of_the_settings_pins_and_markers_hold_without_attributes(
+def test_with_permission_pins_and_markers_hold_without_attributes(
         unsupported: SimulatedFilesystem) -> None:
     opt_out = consent(unsupported, without_user_xattr=True)
     assert opt_out.of_file("/proj/a/b/file") is None
@@ -159,7 +159,7 @@ def test_a_mount_that_hides_opt_outs_is_reported_at_the_start_and_nothing_is_don
     assert list(at.journal.entries()) == []
 
 
-def test_with_leave_of_the_settings_tierd_acts_without_the_attribute(tmp_path: Path) -> None:
+def test_with_permission_tierd_acts_without_the_attribute(tmp_path: Path) -> None:
     settings = Settings()
     settings = replace(settings, act=replace(settings.act, without_user_xattr=True))
     at = world(tmp_path, settings=settings, bed=without_user_xattr())
@@ -185,7 +185,7 @@ def test_the_gate_refuses_and_the_journal_says_why(tmp_path: Path) -> None:
     assert [e.outcome for e in at.journal.entries()] == ["refused", "refused"]
 
 
-def test_a_noisy_job_whose_owner_opted_out_is_found_and_left_alone(tmp_path: Path) -> None:
+def test_a_neighbour_whose_owner_opted_out_is_found_and_left_alone(tmp_path: Path) -> None:
     at = world(tmp_path)
     before = at.filesystem.layout(NOISE.directory)
     at.filesystem.set_xattr("/proj", "user.tierd", b"off")

@@ -52,7 +52,7 @@ def test_a_file_that_had_no_pool_goes_back_to_the_pool_its_objects_were_in(world
     assert world.lustre.contents("/plain") == DATA
 
 
-def test_without_such_a_pool_people_decide(world: World) -> None:
+def test_without_such_a_pool_administrators_decide(world: World) -> None:
     world.lustre.create("/plain", DATA, Layout((Component(),), composite=False))
     world.submit("/plain")
     world.pump()

@@ -76,7 +76,7 @@ def test_the_command_shows_it_for_jobs_users_and_one_job(site: Site, capsys: pyt
 
 
 @pytest.mark.parametrize(("midnight", "days"), [(0, 1), (50, 2)])
-def test_a_midnight_changes_no_sum(site: Site, midnight: int, days: int) -> None:
+def test_midnight_changes_no_sum(site: Site, midnight: int, days: int) -> None:
     bed = recorded_test_bed()
     begun = (bed.epoch_seconds // DAY_SECONDS + 1) * DAY_SECONDS - midnight
     site.begin_again(FluidCluster(replace(bed, epoch_seconds=begun), (STREAM, NOISE)))

@@ -56,7 +56,7 @@ def test_without_the_leader_no_rule_stays_for_30_s(tmp_path: Path) -> None:
     assert oss.rules == ["tierd_F1", "default"]
 
 
-def test_nor_if_leader_and_standby_let_it_wait(tmp_path: Path) -> None:
+def test_no_rule_stays_when_leader_and_standby_hang(tmp_path: Path) -> None:
     oss, leader = Oss(tmp_path), Leader()
     agent = leader.agent(oss)
     leader.run(agent, until=10)

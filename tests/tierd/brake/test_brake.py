@@ -104,7 +104,7 @@ def test_the_stream_has_nine_tenths_within_15_s_and_the_rule_goes_when_the_files
     assert braked.rules == []
 
 
-def test_files_begun_before_the_default_layout_are_not_slowed_for_long(site: Site) -> None:
+def test_files_started_before_the_default_layout_are_not_slowed_for_long(site: Site) -> None:
     """What 32 threads have begun on the disks would take minutes at the rate of the rule."""
     many = replace(NOISE, threads=32, fsync=False)
     site.restart(act={"brake": True, "mode": "full"})

@@ -117,7 +117,7 @@ def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureF
     assert "not done: /proj/ingest: user.tierd is off at /proj" in shown(capsys, "plan", site=site)
 
 
-def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site,
+def test_status_explain_and_page_say_why_nothing_is_done(site: Site,
                                                                      capsys: pytest.CaptureFixture[str]) -> None:
     """It stood in the log alone."""
     site.restart(benefit={"min_gain": 0.9})

@@ -303,7 +303,7 @@ def test_an_uneven_pool_becomes_even_and_costs_a_small_job_nothing() -> None:
     assert verdict.harm <= 0.02
 
 
-def test_without_leave_a_goal_is_not_counted() -> None:
+def test_without_permission_a_goal_is_not_counted() -> None:
     verdict = evaluate(1, Settings(), workloads={"uneven pool"})
     assert (verdict.truth, verdict.served, verdict.goal_met) == ("served", False, None)
 

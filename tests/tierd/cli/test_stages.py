@@ -128,7 +128,7 @@ def test_a_prolog_waits_for_the_layout_and_not_for_ever() -> None:
     assert endless.time.seconds < 6.0
 
 
-def test_a_tierd_that_restarts_is_asked_again(tmp_path: Path) -> None:
+def test_a_restarted_tierd_is_asked_again(tmp_path: Path) -> None:
     time = Time()
     with pytest.raises(ControlError, match="socket not found"):
         Connection((tmp_path / "none").__str__, time, 30.0).ask({"request": "status"})

@@ -69,7 +69,7 @@ def test_an_invalid_layout_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(("name", "words"), [
     ("f", ("not on Lustre\n", "file system)\n")), ("none", ("No such file or directory\n",))])
-def test_a_file_elsewhere_and_none_are_named(
+def test_a_file_on_another_file_system_and_a_missing_file_are_reported(
         tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, words: tuple[str, ...]) -> None:
     (tmp_path / "f").touch()
     assert main(["layout", str(tmp_path / name)]) == 1
@@ -92,7 +92,7 @@ def test_each_module_adds_the_commands_it_is_listed_with() -> None:
 @pytest.mark.parametrize("command", [
     ["status"], ["findings"], ["explain", "F1"], ["advise"], ["history"], ["plan"], ["movers"], ["readers"], ["pause"],
     ["resume"], ["submit", "/a"]], ids=" ".join)
-def test_asking_the_daemon_loads_little(command: list[str], reading: Site) -> None:
+def test_requests_load_the_daemon_little(command: list[str], reading: Site) -> None:
     """Importing all of it took 4 to 20 s of processor time on a loaded node, for each ``tierctl status``."""
     heavy = {"simulator", "tierd.config", "tierd.simulation", "tierd.act", "tierd.model", "sqlite3", "pydantic",
              "prometheus_client", "rich", "jinja2", "nats", "numpy", "ssl", "html",
@@ -143,7 +143,7 @@ def test_an_answer_or_a_reason(place: Path, data: bytes, form: list[str]) -> Non
     assert (answer.getvalue() + words.getvalue()).replace("\n", "").isprintable()
 
 
-def test_a_foreign_value_that_would_clear_the_screen(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_escape_sequences_do_not_clear_the_screen(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     foreign = next(raw for raw in RAW if raw[:4] == bytes.fromhex("d00bd70b"))
     place.write_bytes(foreign[:-4] + b"\x1b[2J")
     assert main(["layout", "--lov", str(place)]) == 0

@@ -141,7 +141,7 @@ def test_more_is_sent_when_half_of_the_waiting_work_is_done(nats_world: ClusterW
     assert rooms == {0: 216, 16: 200, 116: 100, 117: 0, 216: 0}
 
 
-def test_taken_back_moves_are_queued_again(nats_world: ClusterWorld) -> None:
+def test_undone_moves_are_queued_again(nats_world: ClusterWorld) -> None:
     world = nats_world
     paths = world.files(8)
     ready(world)

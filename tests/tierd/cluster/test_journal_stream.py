@@ -76,7 +76,7 @@ def work(journal: Journal, first: int, count: int) -> None:
     journal.act_directories.all()
 
 
-def test_a_journal_from_before_is_published_whole(connection: Connection, names: Names, tmp_path: Path) -> None:
+def test_an_existing_journal_is_published_completely(connection: Connection, names: Names, tmp_path: Path) -> None:
     alone = Journal(tmp_path / "leader")
     work(alone, 0, 20)
     alone.close()

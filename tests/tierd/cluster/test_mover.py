@@ -223,7 +223,7 @@ def test_a_doubtful_file_stops_the_mover(world: ClusterWorld) -> None:
     assert any("STOPPED" in line for line in world.log)
 
 
-def test_a_mover_that_stood_still_until_the_deadline_does_not_exchange(world: ClusterWorld) -> None:
+def test_a_mover_suspended_past_the_deadline_exchanges_nothing(world: ClusterWorld) -> None:
     """SIGSTOP during the copy: the leader looks at the file and moves on; the mover wakes up and changes nothing."""
     (path,) = world.files(1)
     calls = world.calls()
@@ -356,7 +356,7 @@ def stepping(world: ClusterWorld, mover: Mover) -> threading.Thread:
     return thread
 
 
-def test_a_mover_that_stood_still_completes_one_file_and_leaves_the_rest(shared_broker: Broker, tmp_path: Path) -> None:
+def test_a_suspended_mover_completes_one_file_and_leaves_the_rest(shared_broker: Broker, tmp_path: Path) -> None:
     """Its message belongs to another mover now. An acknowledgement would let a third one work on the target."""
     world = over_nats(tmp_path, shared_broker, movers=0, cluster={"ack_wait_seconds": 1.0})
     try:

@@ -75,7 +75,7 @@ def leader(own_broker: Broker, tmp_path: Path) -> Iterator[Leader]:
     made.close()
 
 
-def test_the_neighbour_is_cured_by_a_mover(leader: Leader, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mover_relieves_the_stream_of_its_neighbour(leader: Leader, capsys: pytest.CaptureFixture[str]) -> None:
     leader.run_until_said("MOVED", before=300)
     lines = shown(capsys, "movers", site=leader).splitlines()
     assert lines[0].startswith("NATS: connected; 1 mover; ")

@@ -84,7 +84,7 @@ def test_a_claim_that_was_lost_is_not_taken_again(shared_broker: Broker, tmp_pat
 @pytest.mark.parametrize("settings", [
     Settings(act=replace(ActSettings(), dry_run=False)),
     Settings(cluster=replace(Settings().cluster, servers=("nats://127.0.0.1:9",)))], ids=["alone", "dry run"])
-def test_a_tierd_that_works_alone_is_no_candidate(settings: Settings) -> None:
+def test_a_single_tierd_is_not_a_standby(settings: Settings) -> None:
     assert candidate(settings, SystemClock()) is None
 
 

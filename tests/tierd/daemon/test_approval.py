@@ -83,7 +83,7 @@ def test_what_was_undone_is_done_again_in_any_mode(site: Site, capsys: pytest.Ca
     assert site.filesystem.layout("/proj/ingest") is not None
 
 
-def test_without_a_plan_nobody_is_told_that_it_is_carried_out(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_plan_no_answer_says_that_it_is_carried_out(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     shown(capsys, "pause", "away", site=site)
     site.run_until_said("FOUND noisy-neighbour", before=100)
     for command in ("apply", "decline"):

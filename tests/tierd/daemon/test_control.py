@@ -282,7 +282,7 @@ def test_changes_that_wait_for_the_file_system_keep_no_reader_out(path: str, hel
 
 
 @pytest.mark.parametrize("said", [b"", b'{"request": "sta'])
-def test_a_crowd_that_says_nothing_keeps_nobody_out(path: str, held: ExitStack, said: bytes) -> None:
+def test_silent_connections_block_nobody(path: str, held: ExitStack, said: bytes) -> None:
     server = ControlServer(path, lambda _: {"ok": 1})
     threads = threading.active_count()
     for _ in range(CROWD):
@@ -315,7 +315,7 @@ def test_when_all_are_being_answered_the_next_may_try_again(path: str, held: Exi
 
 
 @pytest.mark.parametrize("peer", [STRANGER, LOOKER])
-def test_who_may_change_nothing_fills_no_memory(path: str, peer: Peer) -> None:
+def test_a_user_without_rights_fills_no_memory(path: str, peer: Peer) -> None:
     """What is sent is not read: the sender is hung up on."""
     server = ControlServer(path, lambda _: {}, ControlSettings(read_group=2000), CHANGING_REQUESTS,
                            peer_of=lambda _: peer)
@@ -329,7 +329,7 @@ def test_who_may_change_nothing_fills_no_memory(path: str, peer: Peer) -> None:
     server.close()
 
 
-def test_a_daemon_that_hangs_up_is_no_riddle(path: str) -> None:
+def test_a_closed_connection_is_explained(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(path)
         daemon.listen()
@@ -347,7 +347,7 @@ HALF = {"nothing": b"", "half a line": b"GET /metr", "half a head": b"GET /metri
 
 
 @pytest.mark.parametrize(("said", "crowd"), [(said, 60 if said else CROWD) for said in HALF.values()], ids=list(HALF))
-def test_a_crowd_at_the_port_keeps_no_scrape_out(held: ExitStack, said: bytes, crowd: int) -> None:
+def test_many_connections_block_no_scrape(held: ExitStack, said: bytes, crowd: int) -> None:
     """One crowd is larger than the queue of the port, and is made to wait for seconds by its own kernel."""
     app = App(CollectorRegistry(), lambda _: {"faults": {}}, lambda: True, lambda: None)
     server = listen(WebSettings(port=0), app, None)

@@ -127,7 +127,7 @@ def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | No
     return wire(cluster, Settings(), folder, history=history(before)), said
 
 
-def test_with_one_the_neighbour_is_found_at_once(tmp_path: Path) -> None:
+def test_with_history_the_neighbour_is_found_at_once(tmp_path: Path) -> None:
     requested: list[float] = []
 
     def remembering(before: list[Window]) -> AskHistory:

@@ -77,7 +77,7 @@ def test_for_a_job_on_one_node_nothing_is_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", [0.0, 700.0], ids=["a job at work", "a job that begins"])
-def test_an_act_that_brings_nothing_is_undone(tmp_path: Path, start: float) -> None:
+def test_an_act_without_gain_is_undone(tmp_path: Path, start: float) -> None:
     job, work_factor, cores = ALONE
     at = storm(tmp_path, (replace(job, start_seconds=start), work_factor, cores))
     run_until_judged(at, start + 1450)
@@ -108,7 +108,7 @@ def test_an_undo_that_fails_is_tried_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [ON.replace("on = ['metadata-storm']", ""),
                                   ON.replace("[act]", "[act]\nmode='observe'")])
-def test_nothing_is_set_without_leave(tmp_path: Path, text: str) -> None:
+def test_nothing_is_set_without_permission(tmp_path: Path, text: str) -> None:
     at = storm(tmp_path, text=text)
     at.run(until=600, cycle_seconds=10)
     assert any("FOUND metadata-storm: /proj/steps/" in words for words in at.said)

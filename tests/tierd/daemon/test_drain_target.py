@@ -366,7 +366,7 @@ def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
 
 
 @pytest.mark.parametrize(("stop_new_objects", "limit"), [(True, 0), (False, 20_000)])
-def test_a_limit_of_an_administrator_is_not_touched_and_without_leave_none(
+def test_an_administrators_limit_is_kept_and_without_permission_none_is_set(
         site: Site, stop_new_objects: bool, limit: int) -> None:
     site.creation = SimulatedObjectCreation(site.cluster)
     for mdt in ("MDT0000", "MDT0001"):
@@ -481,7 +481,7 @@ def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest
     assert "imbalance" not in shown(capsys, "findings", site=site)
 
 
-def test_a_drain_beside_a_stream_says_that_it_waits_and_goes_on(
+def test_a_drain_during_a_stream_reports_that_it_waits_and_continues(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.cluster.add(STREAM)
     make_files(site, 12)

@@ -183,7 +183,7 @@ def test_the_loop_survives_any_reading_and_changes_nothing(readings: list[object
 
 
 @given(st.dictionaries(PAIRS, COUNTERS, max_size=12), st.dictionaries(PAIRS, COUNTERS, max_size=12))
-def test_a_window_holds_numbers_or_says_whose_make_no_sense(
+def test_a_window_holds_numbers_or_names_those_that_make_no_sense(
     before: dict[tuple[str, str], JobEntry], after: dict[tuple[str, str], JobEntry]
 ) -> None:
     targets = frozenset(target for target, _ in (*before, *after))

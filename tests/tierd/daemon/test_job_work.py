@@ -121,7 +121,7 @@ def test_a_neighbour_that_returns_gets_its_moves_back(tmp_path: Path) -> None:
     assert moves_done(at) > moved + 3
 
 
-def test_moves_by_hand_go_on_when_a_neighbour_has_gone(tmp_path: Path) -> None:
+def test_ordered_moves_continue_when_a_neighbour_has_gone(tmp_path: Path) -> None:
     at = with_moves_waiting(tmp_path)
     place = KEPT_FILES.directory
     names = sorted(at.filesystem.entries(place))[:40]
@@ -170,7 +170,7 @@ def test_an_act_is_refused_where_the_job_has_left_since_it_was_planned(tmp_path:
     assert same_shape(at.filesystem.layout("/proj/before") or COVERING, HDD)
 
 
-def test_a_queued_file_that_is_gone_is_told_with_its_case(tmp_path: Path) -> None:
+def test_a_queued_file_that_no_longer_exists_is_reported_with_its_case(tmp_path: Path) -> None:
     at = with_moves_waiting(tmp_path)
     (case,) = at.daemon.store
     at.gate.drop(case.finding.key)

@@ -176,7 +176,7 @@ def test_on_the_mds_a_dry_run_knows_it_too(tmp_path: Path) -> None:
     at.service.close()
 
 
-def test_beside_another_user_it_is_known_though_records_flow(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_deregistered_user_is_detected_with_another_present(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     schedule([Event(21, "changelog_registered", {"target": "MDT0000"}),
               Event(22, "changelog_deregistered", {"target": "MDT0000"})], site.cluster)
     site.run(22 + 2 * CYCLE)

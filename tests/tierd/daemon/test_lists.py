@@ -129,7 +129,7 @@ def test_hostile_names_are_links_that_find_them(port: Port) -> None:
     assert EVIL in [asked.get("job") for asked in port.asked]
 
 
-def test_a_page_of_one_says_values_without_a_script(port: Port) -> None:
+def test_a_page_shows_values_without_a_script(port: Port) -> None:
     body = port.request("/job/a?range=6h")[1]
     assert {"request": "rates", "job": "a", "seconds": 21600} in port.asked
     assert "Prometheus gives no history: &lt;timeout&gt;. The curves are those of the journal." in body

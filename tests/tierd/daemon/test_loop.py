@@ -79,7 +79,7 @@ def test_a_blind_source_stops_everything_and_says_so(tmp_path: Path) -> None:
     assert [e.outcome for e in at.journal.entries()] == ["done"]
 
 
-def test_a_default_is_taken_back_before_the_next_look_could_find_flash_full(tmp_path: Path) -> None:
+def test_a_default_is_undone_before_the_next_check_could_find_flash_full(tmp_path: Path) -> None:
     """A job that fills flash within a cycle or two would otherwise write to a full pool until tierd looks again."""
     at = world(tmp_path, jobs=(STREAM, replace(NOISE, keep=100_000)))
     at.run_until_said("SET default layout", before=120)

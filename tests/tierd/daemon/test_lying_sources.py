@@ -158,7 +158,7 @@ def test_every_lie_is_reported_as_blind_or_by_its_effect() -> None:
 
 @pytest.mark.parametrize(("name", "since"), [
     (name, since) for name in sorted(LIES) for since in (28, 47, 52) if since > 28 or name not in REPORTED])
-def test_a_lie_while_there_is_a_neighbour_makes_no_unsafe_act_and_is_explained(tmp_path: Path, name: str,
+def test_a_lying_source_with_a_neighbour_causes_no_unsafe_act_and_is_explained(tmp_path: Path, name: str,
                                                                                since: int) -> None:
     """It begins before the noise (30 s), just before what is done about it (50 s), and just after; the verdict would
     come at 80 s."""

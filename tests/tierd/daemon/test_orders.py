@@ -25,7 +25,7 @@ from tierd.daemon.client import ask
 from tierd.daemon.control import ControlServer
 
 
-def test_a_drain_finishes_what_is_queued_and_begins_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drain_finishes_the_queue_and_starts_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(40):
         site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
     shown(capsys, "promote", "/proj/keep", site=site)
@@ -53,7 +53,7 @@ class Napping(threading.Event):
         return False
 
 
-def test_one_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(30):
         site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
     shown(capsys, "promote", "/proj/keep", site=site)
@@ -221,7 +221,7 @@ def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.Mon
     assert ask(site.socket, {"request": "status"})["paused"].startswith("by ")
 
 
-def test_a_full_inbox_asks_to_come_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_full_inbox_asks_to_try_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     inbox = OrderInbox(Journal(tmp_path / "j").db, lambda: Stamp("lustre", False, 1.0), most=2)
     inbox.put([(Order("promote", "/a", "x"), None)])
     with pytest.raises(ValueError, match="1 of at most 2 orders wait; try again later"):

@@ -185,7 +185,7 @@ def test_a_curve_stays_within_its_picture(curve: list[tuple[float, float]]) -> N
         assert len(numbers) <= 2 * charts.MAX_DRAWN
 
 
-def test_a_case_page_says_how_many_acts_it_does_not_show(serving: Callable[..., Port]) -> None:
+def test_a_case_page_says_how_many_acts_it_omits(serving: Callable[..., Port]) -> None:
     port = serving()
     assert "of 95" not in port.request("/case/F1")[1]
     port.answers["explain"] = {**port.answers["explain"], "all_acts": 95}

@@ -106,7 +106,7 @@ def with_readers(site: Site) -> WithReaders:
     return WithReaders(site)
 
 
-def test_tierd_cures_a_noisy_neighbour_by_the_tallies_of_readers(with_readers, capsys) -> None:
+def test_tierd_relieves_a_noisy_neighbour_with_the_tallies_of_readers(with_readers, capsys) -> None:
     site = with_readers.site
     with_readers.run(until=100)
     assert [sentence for sentence in site.said if "/proj/ingest" in sentence and "default layout" in sentence]
@@ -137,7 +137,7 @@ def test_an_mdt_without_a_reader_makes_tierd_blind_until_one_reads_it(with_reade
     assert [sentence for sentence in site.said if "default layout" in sentence and "/proj/ingest" in sentence]
 
 
-def test_a_restart_goes_on_at_the_position_of_the_journal(with_readers) -> None:
+def test_a_restart_continues_at_the_position_of_the_journal(with_readers) -> None:
     with_readers.run(until=60)
     before = with_readers.site.service.journal.positions()
     again = WithReaders(with_readers.site)

@@ -135,7 +135,7 @@ def test_a_move_is_undone_to_the_target_it_came_from(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [
     "", ON.replace("[act]", "[act]\nmode = 'new-files-only'"), ON.replace("[act]", "[act]\nmode = 'observe'"),
     ON + "directories = ['/elsewhere']\n", ON + "idle_days = 90\n", ON + "[detect.imbalance]\nenabled = false\n"])
-def test_nothing_moves_without_leave(tmp_path: Path, text: str) -> None:
+def test_nothing_moves_without_permission(tmp_path: Path, text: str) -> None:
     at = uneven(tmp_path, text)
     at.run(until=200)
     assert list(at.journal.entries()) == []

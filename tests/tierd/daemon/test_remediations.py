@@ -128,7 +128,7 @@ def test_each_long_step_goes_to_flash_and_none_is_undone(tmp_path: Path) -> None
     assert last > 0.8 * alone
 
 
-def test_of_many_short_steps_what_they_lie_in_goes_to_flash(tmp_path: Path) -> None:
+def test_the_parent_of_many_short_steps_goes_to_flash(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=(STREAM,))
     gone_through(at, 15, SHORT_SECONDS)
     assert "/proj/run" in [entry.place for entry in at.journal.entries()]
@@ -618,7 +618,7 @@ def test_uneven_readings_do_not_end_a_finding(tmp_path: Path, seed: int) -> None
     assert any(words.startswith("ended") for words in at.said)
 
 
-def test_directories_that_cool_down_cost_no_requests_for_sizes(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_directories_in_cooldown_cost_no_requests_for_sizes(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run_until_said("SET default layout", before=120)
     shown(capsys, "undo", "1", site=site)
     site.cluster.stop(NOISE.job_id)

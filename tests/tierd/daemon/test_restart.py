@@ -68,7 +68,7 @@ def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])
-def test_orders_that_nobody_took_in_go_on_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str],
+def test_unprocessed_orders_continue_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str],
                                                           end: Callable[[Site], None]) -> None:
     shown(capsys, "pause", "look", site=site)
     paths = ["/proj/keep/a", "/proj/old/b", HOSTILE]
@@ -162,7 +162,7 @@ def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.Captu
     assert pool(site, "/proj/keep/a") != "flash"
 
 
-def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
+def test_moves_of_a_kept_case_continue_too(site: Site) -> None:
     site.settings = altered(site.settings, limits={"files_per_second": 0.5}, verify={"judge_seconds": 20.0})
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
     site.run_until_said("KEPT: it helped", before=200)
@@ -187,7 +187,7 @@ def test_requeued_moves_are_reported_once_however_many_cycles_it_takes(site: Sit
     assert [words for words in site.said if "requeued" in words] == ["requeued after a restart: 3 moves of O1"]
 
 
-def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
+def test_moves_of_a_case_continue_with_it(reading: Site) -> None:
     before = reading.service.gate.waiting
     assert before > 20
     reading.restart()
@@ -240,7 +240,7 @@ def test_queued_work_is_reported_once_at_the_end(site: Site, capsys: pytest.Capt
     assert log_text(site).count("queued: 1 move and 0 orders; the journal keeps them for the next start") == 1
 
 
-def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None:
+def test_a_journal_that_cannot_be_written_asks_to_try_again(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j")
     inbox = OrderInbox(journal.db, lambda: Stamp("lustre", False, 1.0))
     with closing(sqlite3.connect(tmp_path / "j")) as db:
@@ -323,7 +323,7 @@ def test_a_default_of_before_a_restart_is_undone_when_flash_runs_short(
 
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])
-def test_an_undo_that_a_restart_interrupts_goes_on(filling: Site, end: Callable[[Site], None], *, begun: bool) -> None:
+def test_an_undo_continues_after_a_restart(filling: Site, end: Callable[[Site], None], *, begun: bool) -> None:
     filling.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.DID_NOT_HELP, 0.0,
                                             filling.cluster.epoch)
     if begun:

@@ -23,7 +23,7 @@ from tierd.daemon.systemd import Notifier
 from tierd.model import Action, Finding
 
 
-def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_administrator_sees_the_acts_and_undoes_them(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     before = site.filesystem.layout(NOISE.directory)
     assert before is not None
     assert "no findings" in shown(capsys, "status", site=site)

@@ -119,7 +119,7 @@ def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
     assert [entry["place"] for entry in history] == ["/proj/b"]
 
 
-def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
+def test_an_abandoned_staging_is_cancelled(site: Site) -> None:
     site.restart(limits=GeneralLimits(files_per_second=0.1))
     files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
     stage(site, "/proj/d")
@@ -136,7 +136,7 @@ def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
     assert not site.service._stager._asked_at
 
 
-def test_a_restart_goes_on(site: Site) -> None:
+def test_a_restart_continues_the_drain(site: Site) -> None:
     files(site, *(f"/proj/d/{number}" for number in range(5)))
     stage(site, "/proj/d")
     site.restart()
@@ -145,7 +145,7 @@ def test_a_restart_goes_on(site: Site) -> None:
     assert (found.state, found.outcomes) == ("ended", {"done": 5})
 
 
-def test_a_staging_plans_its_moves_of_before_a_restart_again(site: Site) -> None:
+def test_a_staging_plans_its_moves_again_after_a_restart(site: Site) -> None:
     site.restart(limits=GeneralLimits(files_per_second=0.1))
     files(site, *(f"/proj/d/{number}" for number in range(5)))
     stage(site, "/proj/d")

@@ -40,7 +40,7 @@ def test_a_missing_name_is_looked_up_again_and_so_is_an_old_one(later: Later) ->
     assert users.names(["ior.7"]) == {"ior.7": "robert (7)"}
 
 
-def test_a_lookup_that_fails_keeps_the_name(later: Later) -> None:
+def test_a_failed_lookup_keeps_the_name(later: Later) -> None:
     answers: list[str | OSError] = ["bob", OSError("no answer")]
     clock = Time()
 

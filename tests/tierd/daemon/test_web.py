@@ -91,7 +91,7 @@ def test_promtool_likes_the_metrics(site: Site) -> None:
     assert (lint.returncode, lint.stderr) == (0, "")
 
 
-def test_a_cycle_that_hangs_is_no_sign_of_life(site: Site) -> None:
+def test_a_hanging_cycle_does_not_feed_the_watchdog(site: Site) -> None:
     site.run(until=35)
     assert site.service.beat()
     site.cluster.stop(STREAM.job_id)  # the rest is only waiting

@@ -250,7 +250,7 @@ def slowing(after: int, speed: float) -> MadeWindow:
     return make
 
 
-def test_a_disk_that_becomes_slow_beside_a_steady_neighbour_raises_no_cost_of_an_operation() -> None:
+def test_a_disk_that_slows_down_with_a_steady_neighbour_does_not_raise_the_cost_of_an_operation() -> None:
     known, later = (learned(slowing(20, 0.6), windows).costs["hdd"].seconds for windows in (20, 35))
     assert later == pytest.approx(known, rel=0.1)
 

@@ -125,7 +125,7 @@ def test_what_windows_showed_stays_when_operations_are_learned_to_cost_another_t
     assert after.mean == pytest.approx(before.mean, rel=0.03)
 
 
-def test_a_stream_that_comes_is_not_taken_for_a_trickle_of_files_when_reads_are_learned_to_cost_less() -> None:
+def test_a_new_stream_is_not_taken_for_a_trickle_of_files_when_reads_turn_out_to_cost_less() -> None:
     """The part of other streams is another one then, also in the windows before."""
     def streams(rng: Random, written: float, *read: float) -> Iterable[JobLoad]:
         yield from at(rng, written)
@@ -242,7 +242,7 @@ def test_a_load_that_varies_teaches_what_device_time_alone_does_not() -> None:
     assert loss.quantile(1.645) - loss.quantile(-1.645) < 0.3
 
 
-def test_a_remembered_rate_of_a_stream_counts_as_its_past() -> None:
+def test_a_remembered_rate_of_a_stream_counts_as_its_history() -> None:
     rng, bed = Random(3), Bed()
     bed.model.remember({bed.recent.jobs["s.1"]: (log(ALONE * 1e6), 0.1)})
     losses = run(bed, (window(n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(8)))
@@ -334,7 +334,7 @@ def test_while_all_targets_of_a_stream_are_in_trouble_it_is_in_doubt_and_said_to
         assert bed.model.rival_losses == []
 
 
-def test_who_has_left_a_target_that_is_full_for_weeks_is_not_in_doubt_and_is_forgotten() -> None:
+def test_a_stream_that_left_a_target_full_for_weeks_is_not_in_doubt_and_is_forgotten() -> None:
     bed, full = Bed(), {"lustre-OST0009": "full"}
     for number in range(200):
         passing = [stream(f"p.{number}.{each}", 5, targets=[*full]) for each in range(20)]
@@ -375,7 +375,7 @@ def test_a_suspect_that_leaves_keeps_its_slot_and_what_it_taught() -> None:
     assert again[0][0].error < first[0][0].error
 
 
-def test_a_job_that_comes_again_may_do_other_work_that_costs_more() -> None:
+def test_a_returning_job_may_do_work_that_costs_more() -> None:
     """As recorded on a Lustre 2.17: random reads, half a minute of nothing, then the unpacking of an archive."""
     for seed in range(5):
         rng, bed = alone_first(seed)
@@ -502,7 +502,7 @@ def test_a_lost_reading_and_a_window_three_times_as_long_change_nothing() -> Non
     assert one.error == pytest.approx(other.error, rel=0.3)
 
 
-def test_a_clock_that_goes_back_is_survived() -> None:
+def test_the_model_survives_a_clock_that_goes_back() -> None:
     rng, bed = Random(16), Bed()
     noise = small_files("m.2", 20)
     run(bed, (window(1000 + n, at(rng, ALONE * (1 - share(20) * (n > 8))), *([noise] if n > 8 else []))

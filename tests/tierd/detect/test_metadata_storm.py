@@ -183,7 +183,7 @@ def test_a_storm_of_opens_does_not_wait_for_the_lock_on_the_directory() -> None:
     assert "one directory per process" not in advised(10, 800)
 
 
-def test_a_layout_for_new_files_does_nothing_for_those_that_are_there() -> None:
+def test_a_layout_for_new_files_does_nothing_for_existing_ones() -> None:
     assert "lfs migrate --non-block -E 64K -L mdt" in advised(0, 800)
     assert "lfs setstripe -E 64K -L mdt" in advised(100, 800)
     assert "-L mdt" not in advised(100, 800, halves(reads_whole("m.1", 50, MIB)))

@@ -181,7 +181,7 @@ def test_whole_small_files_in_full_rpcs_are_found_in_the_second_window() -> None
                   *after(28, 12, stream("s.1", 50), stream("backup.9", 20), small_files("m.2", 20))],
                  [("shared-bandwidth", "backup.9", "s.1")], id="a backup beside a harmless neighbour"),
 ])
-def test_who_is_blamed(windows: list[Window], expected: list[tuple[str, str, str]]) -> None:
+def test_the_expected_jobs_are_blamed(windows: list[Window], expected: list[tuple[str, str, str]]) -> None:
     assert sorted(pairs(windows)) == expected
 
 
@@ -197,7 +197,7 @@ def test_a_finding_ends_when_the_neighbour_leaves() -> None:
     assert not looks[-1]
 
 
-def test_an_engine_that_takes_over_goes_on() -> None:
+def test_an_engine_that_takes_over_continues() -> None:
     """After a reload of the configuration."""
     windows, facts = episode(small_files("m.2", 20), noisy=4), Facts(pools={"hdd": TARGETS})
     first, second = Engine(Settings()), Engine(Settings())

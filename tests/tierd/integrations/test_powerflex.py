@@ -168,7 +168,7 @@ def test_a_gateway_that_refuses_every_token_is_not_asked_forever(stub, password,
     assert "401" in powerflex.age.problem
 
 
-def test_a_refused_password_is_tried_again_late_so_that_the_account_is_not_locked(stub, password, clock) -> None:
+def test_a_refused_password_is_retried_late_so_that_the_account_is_not_locked(stub, password, clock) -> None:
     stub.password = "changed"
     powerflex = source(stub, password, clock)
     for _ in range(5):

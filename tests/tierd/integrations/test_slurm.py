@@ -156,7 +156,7 @@ def test_the_number_of_remembered_jobs_is_bounded() -> None:
     (r".+\.(\d+)", ["python.1", "1"], {"python.1"}),
     (r"(\d+)|login\.\w+", ["1", "login.alice"], {"1"}),  # a part without the group gives no number
 ])
-def test_an_id_of_another_form_is_read_with_an_expression(expression: str, jobs: list[str], known: set[str]) -> None:
+def test_a_job_id_of_another_form_is_read_with_an_expression(expression: str, jobs: list[str], known: set[str]) -> None:
     slurm = Slurm(validated(replace(SQUEUE, job_id=expression)))
     slurm.jobs.jobs(jobs)
     assert slurm.later.run() == 1

@@ -235,7 +235,7 @@ def test_a_file_that_was_changed_since_it_was_chosen_stays() -> None:
     assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, Reason.CHANGED)
 
 
-def test_a_file_that_was_just_modified_waits() -> None:
+def test_a_recently_modified_file_waits() -> None:
     world = World()
     world.extend()
     world.write()

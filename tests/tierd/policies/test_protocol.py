@@ -78,7 +78,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @pytest.mark.usefixtures("installed")
-def test_it_is_found_planned_acted_on_judged_and_explained(
+def test_a_case_is_found_planned_acted_on_judged_and_explained(
         site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site.settings = with_theirs(site.settings, tmp_path)
     site.begin_again(FluidCluster(recorded_test_bed(), (replace(NOISE, start_seconds=0.0),)))

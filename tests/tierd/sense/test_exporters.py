@@ -362,7 +362,7 @@ def test_a_late_answer_counts_in_the_next_call_and_others_do_not_wait_for_it() -
     assert found["slow"].startswith("slow ")
 
 
-def test_each_of_many_slow_exporters_has_its_turn() -> None:
+def test_each_of_many_slow_exporters_is_read_in_turn() -> None:
     turn, answers_made = threading.Semaphore(0), threading.Semaphore(0)
 
     def ask(url: str) -> str:

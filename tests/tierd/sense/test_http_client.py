@@ -121,7 +121,7 @@ def test_credentials_from_files_and_environment(tmp_path: Path) -> None:
                                                        "Bearer abc", None]
 
 
-def test_a_secret_that_cannot_be_had_is_named_and_never_shown(tmp_path: Path) -> None:
+def test_an_unreadable_secret_is_named_and_never_shown(tmp_path: Path) -> None:
     odd = written(tmp_path / "odd", "geheim\nX-Evil: 1\n")
     for access, words in (
         (ServerAccess(token_file=str(tmp_path / "none")), "none cannot be read: No such file"),

@@ -115,7 +115,7 @@ def test_after_a_failover_the_new_server_counts(past: Past) -> None:
     assert written(windows) == pytest.approx(total(past.samples), rel=0.01)
 
 
-def test_what_prometheus_lacks_is_named_with_the_mend(past: Past) -> None:
+def test_what_prometheus_lacks_is_named_with_the_remedy(past: Past) -> None:
     with pytest.raises(SourceError, match=r"no lustre_jobs_read_timestamp_seconds\{\}.*--since"):
         survey(keeping(past.samples), past.begin - 7200, past.begin - 3600)
     with pytest.raises(SourceError, match=r'\{fs="other"\} in this time'):

@@ -182,7 +182,7 @@ def test_too_many_directories_are_reported(site: Site, monkeypatch: pytest.Monke
         list(records_of(of))
 
 
-def test_a_directory_that_is_not_there_stops_the_start(site: Site) -> None:
+def test_a_missing_directory_prevents_the_start(site: Site) -> None:
     site.patterns = {"/none": ""}
     with pytest.raises(InotifyError, match=r"'/none' cannot be watched: .*No such file"):
         site.begin()
@@ -201,7 +201,7 @@ def test_events_of_files_with_any_name(tmp_path: Path, watcher: Watcher) -> None
     assert watcher.folders == {str(tmp_path)}
 
 
-def test_a_directory_that_goes_is_no_longer_watched(tmp_path: Path, watcher: Watcher) -> None:
+def test_a_removed_directory_is_no_longer_watched(tmp_path: Path, watcher: Watcher) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     watcher.add(str(folder))
@@ -213,7 +213,7 @@ def test_a_directory_that_goes_is_no_longer_watched(tmp_path: Path, watcher: Wat
         clock.wait(0.01)
 
 
-def test_a_queue_that_ran_over_is_reported_once(watcher: Watcher) -> None:
+def test_an_overflowed_queue_is_reported_once(watcher: Watcher) -> None:
     watcher._take(struct.pack("iIII", -1, 0x4000, 0, 0))
     assert watcher.take() == ([], "the kernel's queue overflowed (fs.inotify.max_queued_events)")
     assert watcher.take() == ([], "")

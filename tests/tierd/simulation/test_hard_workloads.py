@@ -17,7 +17,7 @@ from tierd.simulation.random_scenarios import NOISE_ENDS
     ("noise that builds up", 20032),
     ("small files on a new stream", 20015),
 ])
-def test_a_hard_workload_is_found_and_mended(workload: str, seed: int) -> None:
+def test_a_hard_workload_is_found_and_relieved(workload: str, seed: int) -> None:
     trial = Trial(seed, {workload})
     trial.case = replace(trial.case, seconds=NOISE_ENDS)
     for cold, seconds in ((False, 30), (True, 60)):
@@ -31,7 +31,7 @@ def test_a_hard_workload_is_found_and_mended(workload: str, seed: int) -> None:
         assert verdict.harm < 0.02
 
 
-def test_a_trickle_that_begins_with_a_stream_is_found() -> None:
+def test_a_trickle_that_starts_with_a_stream_is_found() -> None:
     verdict = evaluate(20023, Settings(), workloads={"trickle with another stream"})
     assert verdict.truth == "aggressor"
     assert verdict.found_after is not None

@@ -108,7 +108,7 @@ def test_the_interval_holds_what_the_stream_has_regained(made: Callable[[float],
 
 @pytest.mark.parametrize("made", [episode, came])
 @pytest.mark.parametrize("rate", [38.0, 20.0])
-def test_a_stream_that_got_slower_still_is_slowed_by_something_else(made: Callable[[float], list[Window]],
+def test_a_stream_that_became_even_slower_is_slowed_by_something_else(made: Callable[[float], list[Window]],
                                                                      rate: float) -> None:
     """The node or the disk got busy meanwhile: whether the act helped is not known, so it stands."""
     found = judged(made(rate))
@@ -171,7 +171,7 @@ def test_a_gain_that_the_device_time_of_the_neighbour_does_not_account_for_was_n
     assert found.regained[2] >= min((rate - 44) / 22, 1.0)
 
 
-def test_a_gain_about_as_large_as_is_needed_is_measured_longer_and_then_not_known() -> None:
+def test_a_gain_near_the_threshold_is_measured_longer_and_then_unknown() -> None:
     for made in (episode, came):
         assert judged(made(48.0), now=NO_LONGER - 1).verdict == "too-early"
         found = judged(made(48.0), now=NO_LONGER)
@@ -229,7 +229,7 @@ def test_windows_in_which_a_target_of_the_victim_was_not_seen_do_not_count() -> 
 
 
 @pytest.mark.parametrize("where", [TARGETS, FLASH])
-def test_others_on_these_disks_or_on_the_flash_must_not_pay(where: tuple[str, ...]) -> None:
+def test_other_jobs_on_these_disks_or_on_flash_must_not_lose(where: tuple[str, ...]) -> None:
     found = judged(episode(66, other=(20, 15), where=where), now=85.0)
     assert (found.verdict, set(found.harmed)) == ("harmed-others", {"t.9"})
     assert found.harmed["t.9"] == pytest.approx(0.25)
@@ -238,7 +238,7 @@ def test_others_on_these_disks_or_on_the_flash_must_not_pay(where: tuple[str, ..
 
 
 @pytest.mark.parametrize(("rate", "verdict"), [(12.0, "harmed-others"), (18.0, "helped")])
-def test_others_must_not_pay_where_windows_are_long(rate: float, verdict: str) -> None:
+def test_other_jobs_must_not_lose_where_windows_are_long(rate: float, verdict: str) -> None:
     """Prometheus' windows of 15 s: three of them before an act, so that no loss of others counted."""
     made = [window(n, stream("s.1", 44 if n < 8 else 66, 15.0),
                    small_files("m.2", 20, seconds=15.0, targets=TARGETS if n < 8 else FLASH),
@@ -278,7 +278,7 @@ def test_a_job_on_flash_pays_only_where_the_aggressor_works_since() -> None:
     assert (found.verdict, found.harmed) == ("helped", {})
 
 
-def test_metadata_of_others_must_not_pay() -> None:
+def test_metadata_operations_of_other_jobs_must_not_get_slower() -> None:
     windows = [Window(w.start, w.end, w.loads, {**w.namespace, "db.5": small_files("db.5", 50 if n < 10 else 30)[1]})
                for n, w in enumerate(episode(66))]
     found = judged(windows, on_mdt=True)
@@ -329,7 +329,7 @@ def test_a_job_that_pauses_is_waited_for_and_compared_with_its_last_run() -> Non
     assert own_judged(paused).verdict == "helped"
 
 
-def test_others_must_not_pay_for_a_job_that_gains() -> None:
+def test_other_jobs_must_not_lose_for_a_job_that_gains() -> None:
     found = own_judged(own_episode(20, 40, other=(20, 15)), now=85.0)
     assert (found.verdict, set(found.harmed)) == ("harmed-others", {"t.9"})
     assert own_judged(own_episode(20, 1), now=75.0).verdict == "too-early", "before its time"

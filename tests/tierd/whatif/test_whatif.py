@@ -82,7 +82,7 @@ def test_without_pools_the_disks_are_one(past: Past) -> None:
     assert "all OSTs that rotate count as one pool" in "\n".join(not_known(found))
 
 
-def test_after_control_c_it_shows_what_is_complete(past: Past) -> None:
+def test_after_ctrl_c_it_shows_what_is_complete(past: Past) -> None:
     found = answer(past, interrupted_after=5)
     assert isinstance(found.stopped, KeyboardInterrupt)
     assert past.begin < found.until < past.end - 60
@@ -117,7 +117,7 @@ def test_the_command_asks_a_real_prometheus(past: Past, tmp_path: Path, capsys: 
      "--since 2026-11-20 is not before"),
     (("--config", "/nowhere/tierd.toml"), "/nowhere/tierd.toml: No such file"),
 ])
-def test_what_it_cannot_do_has_a_mend(arguments: tuple[str, ...], words: str,
+def test_every_unsupported_feature_names_a_remedy(arguments: tuple[str, ...], words: str,
                                       capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["whatif", *arguments]) == 1
     assert words in capsys.readouterr().err

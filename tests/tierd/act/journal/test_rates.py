@@ -90,7 +90,7 @@ def test_records_are_removed_by_age_whatever_the_settings(path: Path, journal: J
     assert JournalReader(path).rates.at(now) is None
 
 
-def test_a_moment_has_its_neighbours(path: Path, journal: Journal) -> None:
+def test_a_moment_has_records_before_and_after_it(path: Path, journal: Journal) -> None:
     fill(journal, 600)
     at = JournalReader(path).rates.at
     inside = at(BEGIN + 150)
@@ -106,7 +106,7 @@ def test_a_moment_has_its_neighbours(path: Path, journal: Journal) -> None:
     assert (first.time, first.earlier) == (BEGIN + 60, None)
 
 
-def test_a_journal_of_before_gets_the_table(path: Path) -> None:
+def test_a_journal_of_an_earlier_release_gets_the_table(path: Path) -> None:
     with closing(Journal(path)):
         pass
     with closing(sqlite3.connect(path)) as db, db:

@@ -67,7 +67,7 @@ def test_every_kind_of_row_is_read(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_work_of_before_goes_on(tmp_path: Path) -> None:
+def test_earlier_work_continues(tmp_path: Path) -> None:
     cluster = Cluster(recorded_test_bed())
     settings = acting(tmp_path)
     path = Path(settings.act.journal)

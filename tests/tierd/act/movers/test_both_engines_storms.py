@@ -141,7 +141,7 @@ def _mtime(world: Both) -> int:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("act", [unlink, replace], ids=["unlink", "replace"])
-def test_gone_after_the_exchange_is_gone(engine: str, act: Act) -> None:
+def test_a_file_removed_after_the_exchange_is_gone(engine: str, act: Act) -> None:
     """16 of 90 outcomes in 20 seconds beside unlinkers: ESTALE was taken for an unreadable file."""
     world = Both(engine)
     world.calls.lose_reply = engine == "lease"  # only then does this engine look at it by its identity

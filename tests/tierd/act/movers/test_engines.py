@@ -30,7 +30,7 @@ def inner(engine: FileEngine) -> FileEngine:
     return getattr(engine, "engine", engine)
 
 
-def test_lfs_until_the_other_has_proven_itself(tree: Tree) -> None:
+def test_lfs_is_the_default_until_the_other_engine_is_proven(tree: Tree) -> None:
     assert act.MoverSettings().engine == "lfs"
     usual = inner(engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings()))
     assert isinstance(usual, EitherEngine)
@@ -49,7 +49,7 @@ def test_an_engine_is_not_made_of_any_other_word(tree: Tree) -> None:
     ("SLURM_JOB_ID\n", {"SLURM_JOB_ID": "tierd.0"}), ("procname_uid\n", {}), ("nodelocal", {}), ("disable", {}),
     ("", {}),
 ])
-def test_servers_count_the_work_of_lfs_as_ours(tmp_path: Path, variable: str, expected: dict[str, str]) -> None:
+def test_servers_count_the_work_of_lfs_as_tierds(tmp_path: Path, variable: str, expected: dict[str, str]) -> None:
     (tmp_path / "sys" / "fs" / "lustre").mkdir(parents=True)
     (tmp_path / "sys" / "fs" / "lustre" / "jobid_var").write_text(variable)
     assert engines.job_tag(Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))) == expected

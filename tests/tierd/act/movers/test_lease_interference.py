@@ -59,7 +59,7 @@ def test_a_change_just_before_the_lease_refuses_the_file(world: World, change: d
 
 
 @pytest.mark.parametrize("change", LATE[2:])
-def test_given_away_just_before_the_lease(world: World, change: dict[str, Any]) -> None:
+def test_a_file_given_away_just_before_the_lease_is_refused(world: World, change: dict[str, Any]) -> None:
     world.before_call("lease", lambda: changed(world, change))
     assert world.move().result is MoveResult.DONE
     assert world.node.store.owner == (world.node.uid, 1001, world.node.project)

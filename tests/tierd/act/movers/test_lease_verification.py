@@ -17,7 +17,7 @@ from tests.tierd.act.movers.minilustre import PAGE
 from tierd.act.movers.moves import MoveResult
 
 
-def test_a_copy_that_reads_differently_is_thrown_away(world: World) -> None:
+def test_a_copy_that_differs_is_discarded(world: World) -> None:
     world.calls.corrupt_writes = True
     outcome = world.move()
     assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "error")

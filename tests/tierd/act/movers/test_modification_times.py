@@ -57,7 +57,7 @@ def test_kept_where_data_leaves_the_mdt() -> None:
     assert world.lustre.contents("/a") == world.data
 
 
-def test_lfs_refuses_what_it_could_not_put_back() -> None:
+def test_lfs_refuses_layouts_that_it_could_not_restore() -> None:
     """No attribute shows whether the file was written between ``lfs`` and the check afterwards."""
     world = old(Both("lfs", DOM))
     outcome = world.move()

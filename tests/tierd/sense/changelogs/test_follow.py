@@ -154,7 +154,7 @@ def test_the_rest_of_a_slow_changelog_is_left_for_the_next_call() -> None:
     assert drained(follower) == ([4, 5, 6], "")
 
 
-def test_a_device_that_repeats_records_is_not_read_for_ever() -> None:
+def test_a_device_that_repeats_records_is_not_read_forever() -> None:
     follower = Follower(lambda *_: Log(3).read("", 0), ["MDT0000"], SettableClock())
     seen, problem = drained(follower)
     assert seen == [1, 2, 3]

@@ -89,7 +89,7 @@ def test_files_renamed_removed_or_made_during_the_gap_are_found(world: World) ->
 
 
 @pytest.mark.parametrize("now", [None, {"a": Fid(3, 1)}], ids=["no directory", "another directory"])
-def test_a_directory_that_went_away_is_forgotten(world: World, now: dict[str, Fid] | None) -> None:
+def test_a_removed_directory_is_forgotten(world: World, now: dict[str, Fid] | None) -> None:
     world.tree.directories.pop("/one")
     if now is not None:
         world.tree.directories["/one"] = now

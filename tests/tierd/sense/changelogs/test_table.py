@@ -228,7 +228,7 @@ def test_a_file_that_was_renamed_and_forgotten_is_found_by_its_present_name() ->
 
 
 @pytest.mark.parametrize("is_reader", [False, True])
-def test_a_path_that_an_mdt_did_not_tell_while_it_was_away_is_asked_for_again(is_reader: bool) -> None:
+def test_a_path_that_an_unavailable_mdt_did_not_report_is_requested_again(is_reader: bool) -> None:
     is_away = True
 
     def ask(fid: Fid) -> str:

@@ -97,7 +97,7 @@ def test_a_tally_that_arrives_twice_counts_once() -> None:
     assert world.source.outcomes == {TallyOutcome.ADDED: 1, TallyOutcome.DUPLICATE: 2}
 
 
-def test_a_missing_tally_is_asked_for_again() -> None:
+def test_a_missing_tally_is_requested_again() -> None:
     world = World()
     world.take(tally(0, 100))
     with pytest.raises(ChangelogError, match="the tally after record 100 is missing"):
