@@ -39,7 +39,7 @@ HARMFUL_LOSS = 0.05
 
 
 class BrakedWorld:
-    """Brake and agent on the simulated OSS, beside tierd."""
+    """Brake and agent on the simulated OSS, with tierd."""
 
     def __init__(self) -> None:
         self.begun: list[tuple[float, str]] = []

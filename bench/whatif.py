@@ -37,7 +37,7 @@ SPACE = 64
 
 
 def hours_of_jobs(hours: int, seed: int) -> list[Job]:
-    """A stream in each hour; beside it, for some time, a neighbour that creates small files, or a trickle of them."""
+    """A stream in each hour; for some time, also a neighbour that creates small files, or a trickle of them."""
     rng, jobs = Random(seed), list[Job]()
     for hour in range(hours):
         begin = hour * HOUR

@@ -176,7 +176,7 @@ NO_STREAM = "no slowed stream reported"
 
 
 def none_of(expr: str, measured: str) -> str:
-    """A number that is 0 if nothing matches, and absent if nothing measures it: absence is no good news."""
+    """A number that is 0 if nothing matches, and absent if nothing measures it: absence is not good news."""
     return f"{expr} or 0 * count({measured})"
 
 
@@ -266,7 +266,7 @@ REASON_WORDS = {
 
 
 def cases() -> Panel:
-    """The cases of the time range: who slows whom, and what tierd does, or did, about it."""
+    """The cases of the time range: who slows whom, and what tierd does about it."""
     labels, begun = "(fs, id, victim, aggressor, state, verdict, reason)", f"tierd_case_begun_timestamp_seconds{OF_FS}"
     seen = f"max by {labels} (max_over_time(timestamp({begun})[$__range:{RATE[1:]}))"
     latest = f"topk by (fs, id) (1, {seen})"  # each state of a case is a series

@@ -340,7 +340,7 @@ class ParameterReader:
 
     def changed(self, texts: Texts, quiet: Container[str] = ()) -> Iterator[tuple[int, bytes | None]]:
         """Read one parameter of many devices. Yields position and text of each device whose text has changed since the
-        last pass, and position and None of each device whose text cannot be read any more.
+        last pass, and position and None of each device whose text can no longer be read.
 
         A text counts as known when the next one is asked for, so a text that could not be processed is yielded again.
         Devices in ``quiet`` whose text is known are not read.

@@ -82,8 +82,8 @@ class MountedCalls:
         return self._library.open_fid(self._mount, fid, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def exists(self, fid: Fid) -> bool:
-        """Opening by FID is no reliable check: since 2.16 it uses open_by_handle_at(2), in which Linux converts every
-        error to ESTALE, including the error of an unreachable MDT. ``fid2path`` returns ENOENT only for a file that no
+        """Opening by FID is not a reliable check: since 2.16 it uses open_by_handle_at(2), in which Linux converts
+        every error to ESTALE, including that of an unreachable MDT. ``fid2path`` returns ENOENT only for a file that no
         longer exists (``mdt_fid2path`` in lustre/mdt/mdt_handler.c).
         """
         try:

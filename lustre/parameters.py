@@ -99,7 +99,7 @@ class Tree:
         return None
 
     def lnet_path(self, name: str) -> str | None:
-        """Return the path of an LNet parameter, in debugfs or (2.10) procfs, beside Lustre's directory."""
+        """Return the path of an LNet parameter, in debugfs or (2.10) procfs, next to Lustre's directory."""
         return next((top + name for top in self._lnet_tops if os.path.exists(top + name)), None)
 
     def read(self, parameter: str) -> bytes | None:

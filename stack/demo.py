@@ -186,7 +186,7 @@ def free_port(wanted: int) -> int:
 def running_exporter(root: Path, port: int, clock: Clock) -> Iterator[str]:
     """Run the exporter as a process over the parameter files below ``root``; yields its URL when it answers.
 
-    What it logs goes to ``exporter.log`` beside ``root``. Raises StartError.
+    Its log is ``exporter.log`` next to ``root``. Raises StartError.
     """
     port = free_port(port)
     url = f"http://127.0.0.1:{port}/metrics"

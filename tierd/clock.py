@@ -34,7 +34,7 @@ class SystemClock:
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until woken: then True. A nudge ends the wait early, with False."""
+        """Wait for this time, or until woken: then True. A nudge ends the wait early, with False."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._nudged, max(0.0, seconds))
             self._nudged = False

@@ -114,7 +114,7 @@ class Engine:
 
     @property
     def tracks(self) -> Mapping[str, StreamTrack]:
-        """Slowed streams, and those beside them, for verdicts; by job."""
+        """Slowed streams, and those on the same targets, for verdicts; by job."""
         return self._tracks.known
 
     def take_over(self, before: Engine, active: Collection[tuple[str, str, str]]) -> tuple[Finding, ...]:

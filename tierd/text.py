@@ -152,7 +152,7 @@ class Carrier(IntEnum):
     """The main evidence of a loss."""
 
     ARRIVAL = 1
-    """The stream was seen before the other job came."""
+    """The stream was seen before the other job started."""
     LOAD = 2
     """The stream gets less when the other job does more."""
     HISTORY = 3

@@ -42,7 +42,7 @@ KEY = b"- job_id:"
 NEXT = b"\n" + KEY
 _HEADING = b"job_stats:\n"
 _ID_COLUMN = 19
-"""Column at which the id begins. The key is padded to 16 characters, so leading blanks of an id are not padding."""
+"""Column at which the id begins. The key is padded to 16 characters, so leading spaces of an id are not padding."""
 _OPERATION = re.compile(
     rb"^ ++(\w++): *+\{ samples: *+(\d{1,20}+)(?:, unit: *+(\w++))?"
     rb"(?:, min: *+-?+\d{1,20}+, max: *+(-?+\d{1,20}+), sum: *+(-?+\d{1,20}+))?"

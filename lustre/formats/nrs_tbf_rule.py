@@ -12,7 +12,7 @@ The file has one block per priority and CPU partition (CPT), and one line per ru
 
 A rule has a name, a condition, its rate in requests a second for each class of requests on each CPT, and the number of
 classes that use it now. A class is a job, a NID, or another value that the policy distinguishes. A condition may
-contain blanks and braces.
+contain spaces and braces.
 
 >>> parse(b"regular_requests:\nCPT 1:\na jobid={x y} 20, ref 3\n").rows
 (Rule(priority=b'regular', partition=1, rule_name=b'a', condition=b'jobid={x y}', rate=20, classes=3),)

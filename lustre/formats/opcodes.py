@@ -29,7 +29,7 @@ class Opcode(bytes, Enum):
     REST_OF_LINE = b"\x17"
     """Any text up to the end of the line."""
     BLANKS = b"\x18"
-    """Any number of further blanks, which are padding."""
+    """Any number of further spaces, which are padding."""
 
     INTEGER = b"\x19"
     SECONDS = b"\x1a"

@@ -1,6 +1,6 @@
 r"""Outlines of texts that differ only in their numbers. An outline matches texts of its form and reads their numbers.
 
-In an outline, one control character stands for each number, and another for the blanks that pad it. All other bytes
+In an outline, one control character stands for each number, and another for the spaces that pad it. All other bytes
 must match exactly. The parser of a format can make an outline, because it knows the positions of the numbers. Outlines
 are used only if ``lustre/formats/_texts.c`` was compiled.
 

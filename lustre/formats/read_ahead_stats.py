@@ -9,7 +9,7 @@ The file has the form of ``stats``. Most lines only count events; two lines (sin
     misses                              8232 samples [pages]
     readahead_pages                     61 samples [pages] 8 4096 29702
 
-Before 2.15 names had blanks, and two names were different. The parser returns the names that 2.17 prints.
+Before 2.15 names had spaces, and two names were different. The parser returns the names that 2.17 prints.
 
 >>> ahead = parse(b"snapshot_time   9.5 secs.nsecs\nhits                      5 samples [pages]\n"
 ...               b"hit max r-a issue         2 samples [pages]\nread-ahead to EOF         1 samples [pages]\n")

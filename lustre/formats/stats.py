@@ -14,7 +14,7 @@ The kernel adds in signed 64 bits: a sum or minimum may have wrapped and be nega
 the parser ignores it. A line whose number of samples is beyond 63 bits is skipped.
 
 The column of names is 25 characters wide up to 2.17.0 and 35 after it; a longer name shifts the rest of its line.
-Before 2.15 some names had blanks ("thandle open", "readpage not consecutive"). The parser replaces them with
+Before 2.15 some names had spaces ("thandle open", "readpage not consecutive"). The parser replaces them with
 underscores, as later releases print them.
 
 >>> stats = parse(b"snapshot_time   9.5 secs.nsecs\nread_bytes   2 samples [bytes] 4096 8192 12288 83886080\n"

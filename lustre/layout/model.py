@@ -136,7 +136,7 @@ def one_mirror(components: Sequence[Component]) -> Layout:
 
 
 def with_mirror(present: Layout, wanted: Layout) -> Layout:
-    """The present layout with the last mirror of another one beside it; as it is if it has mirrors already."""
+    """The present layout with the last mirror of another one added; unchanged if it has mirrors already."""
     first = without_objects(present)
     if present.mirror_count > 1:
         return first

@@ -30,7 +30,7 @@ class RaidSettings:
     parity: int = 2
     chunk_bytes: int = 512 << 10
     disk_bytes_per_second: float = 190e6
-    """Mean rate over the radius: the outer tracks reach some 220 MB/s, the inner ones half."""
+    """Mean rate over the radius: the outer tracks reach about 220 MB/s, the inner ones half."""
     seek_seconds: float = 0.016
     settle_seconds: float = 0.001
     revolutions_per_minute: int = 7200

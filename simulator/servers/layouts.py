@@ -64,7 +64,7 @@ def is_stale(parts: Sequence[Component]) -> bool:
 
 
 def with_mirror(layout: Layout, copy: Layout) -> Layout:
-    """Layout with a copy beside the file, as its preferred mirror."""
+    """Layout with a copy as the preferred mirror of the file."""
     taken = max(part.component_id for part in layout.components) & 0xFFFF
     first = tuple(replace(part, mirror_id=1, component_id=part.component_id or 1) for part in layout.components)
     second = tuple(replace(part, mirror_id=2, component_id=2 << 16 | taken + number, flags=("prefer", *part.flags))

@@ -233,7 +233,7 @@ class SeenClaim:
 
 
 KEY = "key"
-"""Entry beside the claims: a random text that only root of a node with the file system can read, for signatures."""
+"""Entry next to the claims: a random text that only root of a node with the file system can read, for signatures."""
 
 
 def read_key(folder: ClaimFolder) -> str:

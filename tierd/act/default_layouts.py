@@ -1,6 +1,6 @@
 """Sets defaults of directories, several at a time; each directory is read just before and just after.
 
-tierd begins no act that it could not undo. Lustre may accept a default layout and then change it: if the MDT's limit
+tierd starts no act that it could not undo. Lustre may accept a default layout and then change it: if the MDT's limit
 for Data-on-MDT (``lod.*.dom_stripesize``) is below the requested size, Lustre makes the first component smaller, or
 omits it, without an error.
 """

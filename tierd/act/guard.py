@@ -55,7 +55,7 @@ class JobCheck:
         return None
 
     def elsewhere(self, action: Action) -> Refusal | None:
-        """Refuses an act in a directory where the job does not work any more."""
+        """Refuses an act in a directory where the job no longer works."""
         return None
 
 

@@ -128,7 +128,7 @@ class TokenBucket:
         return self._files, self._bytes
 
     def overdrawn_seconds(self, now: float) -> float:
-        """Time until no byte is overdrawn any more."""
+        """Time until no byte is overdrawn."""
         self._refill(now)
         return max(0.0, -self._bytes / self._rate.bytes_per_second)
 
@@ -211,7 +211,7 @@ def is_background(key: tuple[str, str, str]) -> bool:
 
 
 class BackgroundPace:
-    """Spaces out moves that can wait beside streams: those of rebalances, demotions and drains.
+    """Spaces out moves that can wait for streams: those of rebalances, demotions and drains.
 
     While a target is busy with streams, each second in which it serves a move is lost for them. A stream over several
     targets waits for the slowest, so the seconds on all its targets add up. After a move that takes ``s`` seconds

@@ -88,7 +88,7 @@ class MoveQueue:
     """Refuses a move while too many others are under way on its targets or pools. Its second argument has the number of
     moves from each target in the present batch."""
     pace: BackgroundPace = field(default_factory=BackgroundPace)
-    """Spaces out background moves beside streams."""
+    """Spaces out background moves among streams."""
     jobs: JobCheck = field(default_factory=JobCheck)
     made_mirrors: Callable[[Fid, Layout], bool] = lambda *_: False
     """Whether tierd gave a file the mirrors of its layout."""

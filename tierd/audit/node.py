@@ -29,7 +29,7 @@ _MEMORY = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node. Texts are without blanks at both ends."""
+    """One node. Texts have no spaces at either end."""
 
     loaded: bool = False
     """Whether Lustre's modules are loaded."""

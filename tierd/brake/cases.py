@@ -102,7 +102,7 @@ class BrakedJob:
         return min(max(round(wanted / classes), 1), 2 * former or MAX_RATE)
 
     def end(self, windows: Sequence[Window], now: float) -> tuple[str, float] | None:
-        """Why the brake ends, and how long it must not begin again; None if it goes on."""
+        """Why the brake ends, and how long it must not begin again; None if it continues."""
         if self.quiet >= QUIET_WINDOWS:
             return "it no longer loads their targets noticeably", 0.0
         if now < self.began_at:

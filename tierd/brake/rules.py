@@ -1,7 +1,7 @@
-"""Rules of TBF as the leader wants them and as an OSS has them, and the texts that change one into the other.
+"""TBF rules as the leader wants them and as an OSS has them, and the texts that change one into the other.
 
 A job id is text that users choose, so only ids of harmless characters enter a rule: ``lustre/ptlrpc/nrs_tbf.c`` splits
-conditions at blanks, commas, ampersands and the last brace, and ``*`` fits anything. Rules apply to regular requests
+conditions at spaces, commas, ampersands and the last brace, and ``*`` fits anything. Rules apply to regular requests
 only: high-priority ones must not wait, because a lock is being recalled.
 """
 

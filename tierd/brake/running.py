@@ -1,4 +1,4 @@
-"""The brake in the leader: which jobs are slowed, and what each OSS is told."""
+"""The brake in the leader: which jobs are slowed, and what each OSS gets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("tierd.brake")
 CERTAIN_LOSS = 0.1
 """A brake begins when the stream loses so much with a probability of 95%. A choice: with less it has nine tenths."""
 LEASE_SECONDS = 30.0
-"""An OSS that has not asked for this time has no rules any more."""
+"""An OSS that has not asked for this time no longer has rules."""
 SURE_SECONDS = 15.0
 """Time for which rules stay wanted after the last cycle in which tierd might act: a late reading ends no brake."""
 MAX_NODES, MAX_TEXT = 4096, 300

@@ -145,7 +145,7 @@ def act_lines(answer: answers.ExplainAnswer) -> list[str]:
 
 
 def expected_lines(case: answers.Case) -> list[str]:
-    """What the victim was expected to gain from the acts, with its 90% interval, beside what was measured.
+    """What the victim was expected to gain from the acts, with its 90% interval, and what was measured.
 
     >>> judged = answers.Case(finding=3, kind="", sentence="", aggressor="", victim="s.1", subject="", active=False,
     ...     since=0.0, targets=(), directories=(), usual=60e6, contended=40e6, loss_low=0.2, loss_high=0.5, after=58e6,

@@ -61,7 +61,7 @@ class BrokerUnavailable(BrokerError):  # noqa: N818 -- named as what is known
 
 
 class BrokerUnknown(BrokerError):  # noqa: N818 -- named as what is known
-    """No answer came in time. The request may have been carried out, or may be carried out later."""
+    """No answer arrived in time. The request may have been carried out, or may be carried out later."""
 
 
 class BrokerRefused(BrokerError):  # noqa: N818 -- named as what is known

@@ -174,7 +174,7 @@ def verified(data: bytes, secret: str) -> bytes:
 
 
 def unverified(kind: type[T], data: bytes) -> T:
-    """A signed message whose signature cannot be checked any more: its leader's claim is gone."""
+    """A signed message whose signature can no longer be checked: its leader's claim is gone."""
     return decode(kind, data.partition(b"\n")[2])
 
 

@@ -384,7 +384,7 @@ class Mover:
     def _until_published(self, attempt: Callable[[], object]) -> None:
         """Repeat until NATS has confirmed: a result must not be lost while this process lives.
 
-        NATS refuses it for good only without the right to publish; otherwise while its servers choose who leads.
+        NATS refuses it permanently only without the right to publish; otherwise while its servers choose who leads.
         """
         pause, refusals = threading.Event(), 0
         while refusals < MAX_REFUSALS:

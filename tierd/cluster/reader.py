@@ -200,7 +200,7 @@ class MdtReader:
         self._opened_at = self._monotonic()
 
     def _take_in(self) -> None:
-        """Read once, some 1 MiB, and roll the records up."""
+        """Read once, about 1 MiB, and roll the records up."""
         count = 0
         self._problem = ""
         try:

@@ -202,7 +202,7 @@ class MoverSettings(Table):
 
 
 class Mode(StrEnum):
-    """Which acts tierd does by itself. The values are the words of the configuration and of ``tierctl``."""
+    """Which acts tierd does on its own. The values are the words of the configuration and of ``tierctl``."""
 
     OBSERVE = "observe"
     """None: findings are reported."""

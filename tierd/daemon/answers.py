@@ -179,7 +179,7 @@ class Case(Struct, frozen=True, kw_only=True):
     since: float
     """When it was found."""
     onset: float | None = None
-    """When the aggressor came; None if it was active before the stream was seen, and for findings without a victim."""
+    """Start of the aggressor; None if it was active before the stream was seen, and for findings without a victim."""
     ended_at: float | None = None
     """When the finding ended; None while it holds."""
     targets: tuple[str, ...]
@@ -386,11 +386,11 @@ class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
     waits_for: str
     """The limit that the first queued move waits for."""
     moves_to_requeue: int = 0
-    """Moves of before a restart that were not examined yet."""
+    """Moves from before a restart that were not examined yet."""
     moves_not_persisted: int = 0
     """Moves that a restart would lose."""
     not_requeued: Mapping[str, int] = {}
-    """Moves of before a restart that were dropped, by reason."""
+    """Moves from before a restart that were dropped, by reason."""
     moved_bytes: int
     outcomes: Mapping[str, int]
     """Number of acts by kind and outcome, as ``"migrate done"``."""

@@ -235,8 +235,8 @@ def case_chart(case: answers.Case, now: float) -> Chart | None:
 
 
 def slow_time(case: answers.Case, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """From when until when the victim was slow. It is not known to have been slow before the aggressor came, or, where
-    that is not known, before it was found; and a finding may hold for some time after the victim has recovered.
+    """From when until when the victim was slow. It is not known to have been slow before the aggressor started, or,
+    where that is not known, before it was found; and a finding may hold for some time after the victim has recovered.
 
     None if it never was.
     """

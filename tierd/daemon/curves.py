@@ -72,7 +72,7 @@ class Sampler:
     def _stored(self, case: Case, windows: Sequence[Window]) -> float:
         """Store the newest points of a curve; charts have hardly more. Returns the time of the last one."""
         last = self._last.get(case.finding)
-        if last is None:  # a new case, or one of before a restart
+        if last is None:  # a new case, or one from before a restart
             stored = self._reader.curve(case.finding, *time_of_curve(case))
             last = stored[-1][0] if stored else 0.0
         for at, rate in throughput_of(case, windows, last):

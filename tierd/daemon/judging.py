@@ -34,7 +34,7 @@ MAX_MEASURING_TIMES = 1.25
 END_SECONDS = 60.0
 """Time without a move after which a run has ended: the next plan would be made, and the space is up to date."""
 MAX_AGE_SECONDS = 7 * 86_400.0
-"""Defaults that are older are not judged any more."""
+"""Older defaults are no longer judged."""
 LOOK_SECONDS = 30.0
 
 

@@ -37,7 +37,7 @@ log = logging.getLogger("tierd.daemon")
 ACT_SECONDS = 0.5
 """Time between two attempts while default layouts or moves wait for a limit."""
 OUTCOME_SECONDS = 0.1
-"""Time between two attempts to take in outcomes of movers on other nodes."""
+"""Time between two attempts to process outcomes of movers on other nodes."""
 FACTS_SECONDS = 15.0
 """Time between two readings of the facts that detectors need."""
 COSTS_SECONDS = 300.0
@@ -227,7 +227,7 @@ class Daemon:
                     self.log.forget(case.finding.key)
 
     def decide(self, number: int, by: str, *, approved: bool) -> str:
-        """Approve or decline what the plan for a finding would do, or have undone acts done again.
+        """Approve or decline what the plan for a finding would do, or repeat undone acts.
 
         Returns what becomes of it. Raises ValueError where there is nothing to decide.
         """
@@ -247,7 +247,7 @@ class Daemon:
                 pass
 
     def move(self, seconds: float) -> int:
-        """Move files for so long, within the budget. Returns how many moves ended."""
+        """Move files for this time, within the budget. Returns how many moves ended."""
         moved = 0
         with self._log_filesystem_errors():
             moved = self.remediations.moves_ended(self._gate.attend())  # of movers on other nodes

@@ -64,7 +64,7 @@ def gauge(name: str, about: str, value: float) -> Metric:
 
 
 def gauges(name: str, about: str, labels: str, rows: Rows) -> Metric:
-    """A family with a series for each row. Names of labels have a blank between them."""
+    """A family with a series for each row. Names of labels have a space between them."""
     return with_rows(GaugeMetricFamily(name, about, labels=labels.split()), rows)
 
 
@@ -98,7 +98,7 @@ def staging_metrics(stager: Stager) -> Iterator[Metric]:
 
 
 def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
-    """Changelog readers on other nodes, and what came of their tallies."""
+    """Changelog readers on other nodes, and the outcome of their tallies."""
     yield gauge("tierd_readers", "Changelog readers that have reported in the last 20 s.",
                 len(tallies.readers))
     progress = dict(sorted(tallies.progress.items()))

@@ -405,7 +405,7 @@ class Remediations:
     def decide(self, key: FindingKey, by: str, *, approved: bool) -> str:
         """Carry out the plan for a finding in the next cycle, or put it aside. Returns what becomes of it.
 
-        What was undone is done again. Raises ValueError if there is nothing to decide.
+        What was undone is repeated. Raises ValueError if there is nothing to decide.
         """
         with self._lock:
             case = self._store.get(key)

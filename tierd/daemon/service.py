@@ -282,7 +282,7 @@ class Service:
             activity("plan", "planning", self._plan, each_cycle),
             activity("default-layouts", "setting default layouts", daemon.set_defaults,
                      lambda: act_pause_seconds(len(gate.default_layouts)), acts=True),
-            # outcomes of movers on other nodes are taken in at once
+            # outcomes of movers on other nodes are processed at once
             activity("move", "moving files", self._move,
                      lambda: OUTCOME_SECONDS if gate.under_way else act_pause_seconds(gate.waiting), acts=True),
             activity("judge", "judging", self._judge, each_cycle, acts=True),

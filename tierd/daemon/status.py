@@ -47,7 +47,7 @@ JOBS_SHOWN = 4
 MAX_LISTED = 64
 """Default layouts and directories of one case that an answer has."""
 BEFORE_SECONDS = 240.0
-"""Part of a curve before the aggressor came."""
+"""Part of a curve before the aggressor started."""
 AFTER_SECONDS = 60.0
 """A closed case is measured so long after its verdict and the end of its finding."""
 
@@ -62,7 +62,7 @@ def throughput_of(case: Case, windows: Sequence[Window], after: float) -> Curve:
 
 
 def time_of_curve(case: Case) -> tuple[float, float]:
-    """The time that a curve shows: from some minutes before the aggressor came, as long as the case is measured."""
+    """The time that a curve shows: from some minutes before the aggressor started, as long as the case is measured."""
     end = max(case.since, case.ended_at or 0.0, case.judged_at or 0.0) + AFTER_SECONDS
     return (case.onset or case.since) - BEFORE_SECONDS, end if is_over(case) else float("inf")
 
@@ -226,7 +226,7 @@ class StatusSnapshot:
     """Those whose finding holds first; without the reasons why not more is done, and without what is asked for singly:
     the curve, and the device time now."""
     looking_since: float = 0.0
-    """Beginning of the history that tierd observed itself; 0 if the history came from Prometheus."""
+    """Beginning of the history that tierd observed itself; 0 if the history is from Prometheus."""
     device_time: Times = field(default_factory=dict)
     """Device time of the targets whose service costs are known."""
     facts: Facts = field(default_factory=Facts)

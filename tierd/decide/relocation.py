@@ -42,7 +42,7 @@ class Destinations:
         self._most_used = most_used
 
     def used(self, index: int, more_bytes: float = 0.0) -> float:
-        """Used share of an OST of known space, if so many bytes came, or (negative) went."""
+        """Used share of an OST of known space, if so many bytes are added, or (negative) removed."""
         size = self._size_bytes[index]
         return 1 - (self.avail_bytes[index] - more_bytes) / size if size else 1.0
 

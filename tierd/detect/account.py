@@ -120,14 +120,14 @@ class Case:
 Key = tuple[str, str, str]
 """Kind, aggressor and victim of a finding."""
 MAX_LATE_SECONDS = 60.0
-"""A case begins when the aggressor came, if that was not longer before it was found. A choice: an aggressor that is not
-found in a minute costs little."""
+"""A case begins when the aggressor started, if that was not longer before it was found. A choice: an aggressor that is
+not found in a minute costs little."""
 
 
 def bill_windows(cases: dict[Key, Case], number: int, finding: Finding, track: StreamTrack) -> None:
     """Enter the windows since the last call into the case of a finding that holds.
 
-    The first one stands for the time since the aggressor came. Later, time in which the stream was not seen is not
+    The first one stands for the time since the aggressor started. Later, time in which the stream was not seen is not
     billed: it may have paused. Of another stream, and of a job that lost its place in the model, nothing is entered.
     """
     evidence = finding.evidence.of_stream

@@ -30,7 +30,7 @@ from tierd.loads import (
 from tierd.model import Facts, Window
 
 LITTLE_UNEVEN = 0.05
-"""Difference of a span to its window that costs of service need not count: they are known to some 10%. With every span
+"""Difference of a span to its window that costs of service need not count: they are known to about 10%. With every span
 counted, rates vary less, and one more innocent job of forty was acted on."""
 MIN_SMALL_RPCS = 10
 """Small RPCs of the newest window, if they are most there, that end a stream, whatever it did before. A choice."""

@@ -110,7 +110,7 @@ class CostPrior:
     """What is assumed before the first window."""
 
     most_operation_seconds: float = 0.025
-    """A disk of 7,200 rpm needs some 8 ms for a seek and 4 ms for half a turn (data sheets of nearline disks), and a
+    """A disk of 7,200 rpm needs about 8 ms for a seek and 4 ms for half a turn (data sheets of nearline disks), and a
     commit of the journal adds as much. A queue saves half of it, and the disks of a RAID group work at the same time.
     """
     learned: DeviceCosts | None = None
@@ -308,13 +308,13 @@ files leaves a stream little."""
 IN_STEP = 0.9
 """Least rate of a stripe, as a share of the fastest: a window begins and ends within an RPC."""
 MIXED = 1.0
-"""Operations a second that make a window of a target a mixed one. A choice: a disk does some 100."""
+"""Operations a second that make a window of a target a mixed one. A choice: a disk does about 100."""
 KEPT, KEPT_OF_WINDOW = 256, 16
 """Windows of targets kept of a pool, of each of two sorts: mixed, and with streams alone; and how many of them one
 window adds at the most, so that a large pool does not forget within seconds."""
 MOST = 0.5
 """Share of the windows with streams that must be saturated. Otherwise the streams wait for something other than the
-targets, and throughput shows no costs: those of before stay."""
+targets, and throughput shows no costs: earlier ones stay."""
 MARK_FACTOR = 2654435761
 """Makes numbers of streams so different that sums of some are hardly ever alike: the golden ratio times 2^32 (Knuth,
 "The Art of Computer Programming", volume 3, section 6.4)."""

@@ -1,4 +1,4 @@
-"""What an act brought a stream: the posterior of :mod:`tierd.detect.interference`, applied to the time since.
+"""What a stream gained by an act: the posterior of :mod:`tierd.detect.interference`, applied to the time since.
 
 Of the log of the stream's rate, the neighbour's device time accounts for ``b D`` before, less ``b D`` since. The stream
 must have that gain: its rate must have risen as much, apart from what others take more or less since. Where b was right
@@ -84,7 +84,7 @@ class StreamTrack:
 
 
 class Tracks:
-    """Tracks of slowed streams, of streams that acts are for, and of those beside them."""
+    """Tracks of slowed streams, of streams that acts are for, and of those on the same targets."""
 
     def __init__(self, before_seconds: float, seconds: float) -> None:
         """``before_seconds``: length of the track of a slowed stream before an act; ``seconds``: with an act."""
@@ -164,7 +164,7 @@ class Gain:
                    normal((self.measured - least) / hypot(self.measured_error, error)))
 
     def something_else(self, least: float, doubt: float) -> bool:
-        """Whether the stream is slower than with the neighbour, although the act may have brought it ``least``.
+        """Whether the stream is slower than with the neighbour, although the act may have gained it ``least``.
 
         An act takes load from a stream's targets. What slows the stream even more is something else. ``doubt`` is the
         probability of an error.

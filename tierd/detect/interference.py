@@ -9,7 +9,7 @@ window w its rate y is
 suspects together, of which j has its part, where X is their part of the time of the stream's fullest targets. ``R_w``
 is the same for other streams, ``log(1 + theirs / own)``. ``level`` is what the stream would get alone; it wanders.
 ``b`` says how far time taken is time lost: its prior mean and error come from what is known of the device and of the
-costs of service (:mod:`tierd.detect.costs`). So the comparison with the time before a neighbour came, with how its load
+costs of service (:mod:`tierd.detect.costs`). So the comparison with the time before a neighbour ran, with how its load
 varies, and device time alone are data and prior of the same posterior.
 
 This is a multi-process dynamic linear model, class II (Harrison and Stevens, "Bayesian Forecasting", 1976; West and
@@ -92,7 +92,7 @@ LASTS = 0.2
 by where files lie: 29%. Bytes vary by 10%. The mean of both is a choice."""
 SMOOTHING = 0.3
 """Weight of the newest window in the device time of a job. A stall of a target slows all jobs on it at once, which does
-not show that one slows another. A change by a factor of two is taken at once: the job came, left or changed."""
+not show that one slows another. A change by a factor of two is taken at once: the job started, left or changed."""
 SLOW_SMOOTHING = 0.2
 """The same for the utilisation of a target."""
 
@@ -146,9 +146,9 @@ class Loss:
     """Its standard deviation."""
     carrier: Carrier
     came_at: float
-    """When the first suspect came; epoch seconds. 0 if it was there before the stream was seen."""
+    """When the first suspect started; epoch seconds. 0 if it was active before the stream was seen."""
     rate_before: float = 0.0
-    """Rate of the stream before the first suspect came, if that was just now: bytes per second; otherwise 0."""
+    """Rate of the stream before the first suspect started, if that was just now: bytes per second; otherwise 0."""
     limited: float = 0.0
     """Probability that the devices do small I/O at no cost."""
     small_io: float = 0.0
@@ -272,13 +272,13 @@ STATE = np.dtype([
     # time that costs the stream nothing if the device does small I/O at no cost, and the part of the variance of that
     ("slot", np.int64, SUSPECTS),
     ("prior", float, (SUSPECTS, 4)),
-    # smoothed part of the device time; when the job came and was last seen
+    # smoothed part of the device time; when the job started and was last seen
     ("exposure", float, COLUMNS),
     # factor by which its device time has risen, for the same work, as costs were learned or other targets the fullest
     ("dose_factor", float, COLUMNS),
     ("came_at", float, COLUMNS),
     ("seen_at", float, SUSPECTS),
-    # windows since the job came, windows of the stream before that, and the mean log rate then
+    # windows since the job started, windows of the stream before that, and the mean log rate then
     ("age", float, COLUMNS),
     ("came_after", float, COLUMNS),
     ("before", float, COLUMNS),
@@ -311,7 +311,7 @@ class Interference:
         self.in_doubt: frozenset[int] = frozenset()
         """Streams with a target whose speed means nothing: the newest window says nothing about them."""
         self.rival_losses: list[Loss] = []
-        """What the streams of the newest window lose to other streams that came while they were seen."""
+        """What the streams of the newest window lose to other streams that started while they were seen."""
         self.newest: Newest | None = None
         """None if no stream was seen."""
 
@@ -418,7 +418,7 @@ class Interference:
         new["slot"], new["noise"], new["dose_factor"] = -1, NOISE**2, 1.0
 
     def _begin_again(self, streams: Streams) -> None:
-        """Forget the level of streams that were away for long, and who came while they were there."""
+        """Forget the level of streams that were away for long, and who started while they were there."""
         state = self._state
         away = (state["windows"][streams.row] > 0) & (state["streamed_at"][streams.row] < self._now - LEVEL_SECONDS)
         row = streams.row[away]
@@ -745,7 +745,7 @@ class Interference:
         return self._to_columns(now, at, costly, order[at, 0], suspects)
 
     def _to_rivals(self, now: Newest, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> list[Loss]:
-        """Losses to other streams that came while the stream was seen; the stream with most device time is named."""
+        """Losses to other streams that started while the stream was seen; the stream with most device time is named."""
         streams = now.streams
         came = ((now.exposure[:, RIVALS] > LEAST_RIVALS) & (now.rate > 0)
                 & (self._state["came_after"][streams.row, RIVALS] >= SURPRISE_WINDOWS))

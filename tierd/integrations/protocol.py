@@ -51,7 +51,7 @@ class SchedulerJob:
 
     @property
     def words(self) -> str:
-        """The job for a person, beside its id."""
+        """The job for a person, next to its id."""
         what = [self.name, f"account {self.account}" if self.account else "",
                 f"partition {self.partition}" if self.partition else ""]
         return f"{self.user}: {', '.join(filter(None, what))}"

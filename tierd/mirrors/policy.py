@@ -20,7 +20,7 @@ READ_SHARE = 0.9
 
 
 def added(layout: Layout, use: Use) -> Layout:
-    """The layout as a mirror beside the present one, or as it is if files with this use should move."""
+    """The layout as a mirror of the present one, or as it is if files with this use should move."""
     if layout.components[0].on_mdt or use.read_share < READ_SHARE:
         return layout
     return Layout(tuple(replace(part, mirror_id=2) for part in layout.components), mirror_count=2)

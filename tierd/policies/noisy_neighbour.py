@@ -26,7 +26,7 @@ from tierd.text import Carrier, binary_text, count_of, percent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyNeighbourEvidence(SlowdownEvidence):
-    """A stream that slowed down after a job of small files or small I/O came to its targets."""
+    """A stream that slowed down after a job of small files or small I/O started on its targets."""
 
     aggressor_operations_per_second: float
     """On the shared targets."""

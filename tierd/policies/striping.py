@@ -88,7 +88,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     users = Counter(target for job in jobs.values() for target in job.by_target)
     for job in jobs.values():
         beside = any(users[target] > 1 for target in job.by_target)
-        if job.job in small and not beside:  # all on one target would load those whom it serves too
+        if job.job in small and not beside:  # all on one target would load the other jobs of that target too
             yield from _scattered_small_files(job, recent, view)
     for job in jobs.values():
         if is_stream(job, Classes()):

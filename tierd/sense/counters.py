@@ -81,7 +81,7 @@ def joined_tables(tables: list[CounterTable]) -> CounterTable:
 
 
 MAX_NUMBERS = 40_000_000
-"""Maximum numbers in a table, 320 MB: 200,000 pairs of job and target with 200 counters. Lustre has some 120."""
+"""Maximum numbers in a table, 320 MB: 200,000 pairs of job and target with 200 counters. Lustre has about 120."""
 
 
 class Cells:

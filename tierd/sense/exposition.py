@@ -1,6 +1,6 @@
 """Readings from the expositions of lustre-exporter.
 
-``prometheus_client`` needs some 20 microseconds for a line. Exporters of large sites print hundreds of thousands of
+``prometheus_client`` needs about 20 microseconds for a line. Exporters of large sites print hundreds of thousands of
 lines, and tierd needs a few families of them. An invalid line raises ValueError: tierd uses nothing from an exporter
 that prints one impossible value.
 

@@ -24,7 +24,7 @@ class PathCache:
         self._renamed: set[Fid] = set()
         """What was renamed, as far as it may be a directory: the record of its creation may come later."""
         self._unanswered: set[Fid] = set()
-        """Those without a path because of an error, and not because nothing has the FID any more."""
+        """Those without a path because of an error, and not because the FID no longer exists."""
         self.renamed_until = 0.0
         """Directories that were made until then may have another name by now; epoch seconds."""
         self.changes = 0

@@ -36,7 +36,7 @@ NEEDED = ("lustre_ost_recovering", "lustre_job_operations_total", "lustre_job_wr
 LEAST_STEP_SECONDS = 15.0
 """Shortest distance of readings, unless a shorter one is asked for. A choice: a week has 40,320."""
 MOST_SAMPLES, MOST_READINGS, FIRST_READINGS = 400_000, 60, 8
-"""Samples of a chunk, which take some 100 MB; its readings; and those of the first, whose samples are not known.
+"""Samples of a chunk, which take about 100 MB; its readings; and those of the first, whose samples are not known.
 Prometheus allows 11,000 points for a series."""
 SURVEY_POINTS, SCRAPES_SECONDS = 500, 600
 """Points that show when a file system was scraped, and the time whose scrapes show how often."""

@@ -54,7 +54,7 @@ DNS_REFRESH_SECONDS = 30.0
 """A choice: targets are added rarely."""
 BLIND_WINDOWS = 6
 MIN_BLIND_SECONDS = 30.0
-"""Time without a tally of an MDT after which tierd begins nothing new, at least. A lease may expire and be taken."""
+"""Time without a tally of an MDT after which tierd starts no new acts, at least. A lease may expire and be taken."""
 ReadCounters = Callable[[], Reading]
 
 

@@ -392,7 +392,7 @@ def summary_markdown(evaluated: Evaluated) -> str:
 
 
 def _markdown_row(seeds: str, name: str, of: Mapping[str, float]) -> str:
-    """One row. Shares have the number that they are part of beside them."""
+    """One row. Shares show the number that they are part of."""
     def part(count: float, whole: float) -> str:
         return f"{count:g} ({count / whole:.1%})" if whole else f"{count:g}"
 

@@ -234,7 +234,7 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
               and (any_at_work(finding.aggressor, finding.tasks, w.moved)
                    or (act.on_mdt and any_at_work(finding.aggressor, finding.tasks, w.operations)))]
     after = median([w.moved[finding.victim] for w in lately]) if lately else 0.0
-    # the finding may be of the window in which the neighbour came, of which it was there for a part only
+    # the finding may be of the window in which the neighbour started, of which it was active for a part only
     measured = [w for w in before if seen_in(track, (w,))] or before  # the windows by which the gain is measured
     contended = median([w.moved.get(finding.victim, 0.0) for w in measured] or [contended])
     if evidence.carrier is not Carrier.ARRIVAL and isfinite(evidence.slowdown):  # predicted by the rate of one window

@@ -35,7 +35,7 @@ def journal_errors(path: str | Path) -> Iterator[None]:
 
 
 class JournalLock:
-    """Allows one process to write a journal, by a lock file beside it that the kernel releases when the process ends.
+    """Allows one process to write a journal, by a lock file next to it that the kernel releases when the process ends.
 
     Held from construction until :meth:`close`. Raises OSError EBUSY if another process holds it.
     """
@@ -124,7 +124,7 @@ class SharedConnection:
     def transaction(self, *, durable: bool = True) -> Iterator[None]:
         """Write all statements of this thread atomically. Other threads wait.
 
-        A power cut may take back what is not ``durable``, as a whole; a kill does not.
+        A power cut may undo what is not ``durable``, as a whole; a kill does not.
         """
         with self.lock:
             if not durable:
@@ -149,7 +149,7 @@ def pragma(db: sqlite3.Connection | SharedConnection, name: str) -> int:
 
 
 OWNER_ONLY = 0o600
-"""The journal names files of all users. SQLite creates its log beside it with the same mode."""
+"""The journal names files of all users. SQLite creates its log next to it with the same mode."""
 APPLICATION_ID = 0x74696572
 """Marks a journal in the file's header."""
 VERSION = 2

@@ -130,7 +130,7 @@ class Journal:
         self._change(entry, "verdict", verdict, detail, now)
 
     def set_before(self, entry: int, before: Default) -> None:
-        """Enter what the undo of an act restores: that of an act before it, which it has replaced."""
+        """Enter what the undo of an act restores: the state before an earlier act, which it has replaced."""
         self.db.execute("UPDATE actions SET layout_before = ? WHERE id = ?", (to_text(before), entry))
 
     def begin_undo(self, entry: int, now: float) -> None:

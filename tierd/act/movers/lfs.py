@@ -55,7 +55,7 @@ _TRY_SECONDS = 5.0
 def parent_death_prefix() -> tuple[str, ...]:
     """Prefix of commands that end with tierd, even if tierd is killed. Empty if setpriv(1) cannot do that.
 
-    Without it, the ``lfs migrate`` of a killed tierd would run beside the next tierd, whose journal has no such act.
+    Without it, the ``lfs migrate`` of a killed tierd would run alongside the next tierd, whose journal has no such act.
     (systemd kills the whole control group. util-linux has the option since 2.33.)
     """
     with suppress(OSError):

@@ -71,7 +71,7 @@ class DestinationState:
             return self._pools()
 
     def pools_afterwards(self) -> Mapping[str, tuple[str, ...]]:
-        """Pools after a move, read again: they may have changed meanwhile. Those of before it if that fails."""
+        """Pools after a move, read again: they may have changed meanwhile. If that fails, those before the move."""
         try:
             return self._destination.pools()
         except OSError:

@@ -215,7 +215,7 @@ class SlurmJobs(Source):
         """By job id of Lustre; None while Slurm is not asked, or does not know it."""
         self._asked_at = float("-inf")
         self._has_new = False
-        """Whether an id came since the last request."""
+        """Whether a new id appeared since the last request."""
         self._busy = False
         self.problem = ""
         """Why the last answer could not be used; empty if it was."""

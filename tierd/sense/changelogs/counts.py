@@ -61,7 +61,7 @@ class CountTable:
         self._number_of: dict[int, int] = {}
         """Numbers of those in the table, by job and directory."""
         self._free: list[int] = []
-        """Numbers that nothing has any more."""
+        """Numbers that are no longer used."""
         self.past: deque[tuple[float, NDArray[np.uint32]]] = deque()
         """Low 32 bits of all counts at earlier times. Those that were added later were 0 then."""
         self._of_job: tuple[Ints, Ints] | None = None
@@ -267,7 +267,7 @@ class CountTables:
             self.shared[fid] = SharedRun(job, path, openers, time)
 
     def closed_by_all(self, row: int, time: float) -> None:
-        """Note that nobody has a file open any more."""
+        """Note that nobody has a file open."""
         run = self.shared.pop(self.files.fid(row), None)
         if run is not None:
             run.ended_at = time

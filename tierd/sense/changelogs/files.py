@@ -1,4 +1,4 @@
-"""The table of files that records named, as columns of numbers: a file takes some 80 bytes; and numbers of keys.
+"""The table of files that records named, as columns of numbers: a file takes about 80 bytes; and numbers of keys.
 
 Rows are only added. Those of files that are gone stay until :meth:`FileTable.compact`.
 """

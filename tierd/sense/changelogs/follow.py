@@ -220,7 +220,7 @@ Answer = TypeVar("Answer")
 ClearChangelog = Callable[[str, str, int], None]
 """Clears the changelog of an MDT for a reader, up to an index."""
 TIMEOUT_SECONDS = 10.0
-"""Limit of one call. Reading some 1 MiB of records takes less than a second."""
+"""Limit of one call. Reading about 1 MiB of records takes less than a second."""
 
 
 class _Call(NamedTuple):

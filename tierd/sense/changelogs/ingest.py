@@ -6,7 +6,7 @@ again, because a file may have been removed, renamed or replaced. A directory ab
 too: of a directory whose known files are all on other MDTs, one file is looked up by its name. It must still be that
 file.
 
-tierd begins no act in a directory until it is checked, and goes on in the others. Acts do not rely on it alone: the
+tierd starts no act in a directory until it is checked, and continues in the others. Acts do not rely on it alone: the
 gate and the mover check each file again, by its FID.
 """
 
@@ -123,7 +123,7 @@ class ChangelogIngest:
     def take_in(self, batches: Iterable[Batch], until: float) -> str:
         """Add records or tallies. If records were missed, check directories until that time.
 
-        Returns the reason why tierd may begin no act; "" if it may, except in the unchecked directories of the table.
+        Returns the reason why tierd may start no act; "" if it may, except in the unchecked directories of the table.
         """
         problem = self.gap_begun = self.gap_closed = ""
         self.table.mark(self._now())

@@ -7,7 +7,7 @@ Each tally covers the records after one index up to another, and is added only a
 * it contains the position: two readers had read the same records. It is dropped, and read again from the position on;
 * it begins after the position: an earlier tally is missing. It is dropped, and the reader reads again.
 
-An MDT without tallies, or whose reader reports a problem, is blind: tierd begins nothing new. Records that Lustre has
+An MDT without tallies, or whose reader reports a problem, is blind: tierd starts no new acts. Records that Lustre has
 dropped are a gap, after which tierd scans the known directories again. The leader acknowledges a tally only when its
 journal has the position; only then does the reader clear the changelog.
 """
@@ -98,7 +98,7 @@ class TallyInbox(Protocol):
         """The tallies that arrived since the last call. Raises OSError."""
 
     def confirm(self, done: Sequence[ReceivedTally]) -> None:
-        """Drop tallies for good. One that is not confirmed arrives again. Raises OSError."""
+        """Drop tallies permanently. One that is not confirmed arrives again. Raises OSError."""
 
     def announce(self, positions: Mapping[str, Position]) -> None:
         """Publish positions to the readers. Raises OSError."""
