@@ -135,7 +135,7 @@ FAR = 1 << 60
     ((10, FAR, FAR + 5, FAR + 9), [10, 10, 15, 19], 1),
 ], ids=[*(f"nonsense {number}" for number in range(5)), "nonsense that lasts and ends leaves no trace",
         "a first reading of nonsense counts nothing", "a counter that goes on from its jump counts again"])
-def test_nonsense_is_left_out_and_the_sum_goes_on(
+def test_nonsense_is_left_out_and_the_sum_continues(
         readings: tuple[int, ...], expected: list[int], implausible: int) -> None:
     ledger: Ledger[str, str] = Ledger(clock := Clock())
     assert passes(ledger, clock, *readings) == expected

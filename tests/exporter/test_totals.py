@@ -82,7 +82,7 @@ def test_a_remount_adds_to_the_sum(grow, exporter, samples) -> None:
     assert reads(samples, running.scrape())[0] == {"": "107"}
 
 
-def test_a_target_of_a_server_is_no_client(grow, exporter) -> None:
+def test_a_target_of_a_server_is_not_a_client(grow, exporter) -> None:
     root = grow({"proc/fs/lustre/osc/lustre-OST0000-osc-MDT0000/stats": stats(1)})
     assert b"lustre_osc" not in exporter(root).scrape()
 

@@ -61,7 +61,7 @@ def test_without_its_mdt_nobody_creates_files(model: type[Cluster]) -> None:
     assert made.log.mean("mdt_small.1001", 14, 20) > 15
 
 
-def test_without_a_user_nothing_is_recorded_and_reading_goes_on() -> None:
+def test_without_a_user_nothing_is_recorded_and_reading_continues() -> None:
     made = cluster(Event(5, "changelog_deregistered", {"target": "MDT0000"}), noise=True)
     made.advance(6)
     log, port = made.mdts[0].changelog, SimulatedFilesystem(made)

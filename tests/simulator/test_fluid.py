@@ -116,7 +116,7 @@ def test_faults_of_targets_and_jobs_change_the_flows(event: Event, rate: float) 
     assert flows.log.mean(STREAM, 11, 30) == pytest.approx(rate * flows.log.mean(STREAM, 1, 9), abs=2)
 
 
-def test_recovery_ends_and_the_stream_goes_on() -> None:
+def test_recovery_ends_and_the_stream_continues() -> None:
     flows = FluidCluster(recorded_test_bed(), (StreamingWriter(),))
     schedule([Event(10, "failover", {"target": "OST0004", "seconds": 5})], flows)
     flows.advance(15.5)
@@ -126,7 +126,7 @@ def test_recovery_ends_and_the_stream_goes_on() -> None:
     assert flows.log.mean(STREAM, 21, 30) > 60
 
 
-def test_a_job_that_goes_on_to_another_directory_makes_its_files_there() -> None:
+def test_a_job_that_moves_to_another_directory_creates_its_files_there() -> None:
     flows = FluidCluster(recorded_test_bed(), (SmallFileWriter(stop_seconds=10.0),))
     flows.advance(10)
     first = flows.namespace.lookup("/proj/ingest").children.keys()

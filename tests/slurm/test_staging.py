@@ -125,7 +125,7 @@ def test_a_cancelled_job_drops_moves_that_have_not_begun(slurm: Slurm, site: Sit
         slurm.await_state(job, "CANCELLED")
 
 
-def test_staging_goes_on_after_tierd_was_killed(slurm: Slurm, tmp_path: Path) -> None:
+def test_staging_continues_after_tierd_was_killed(slurm: Slurm, tmp_path: Path) -> None:
     """The job waits for the tierd that follows, which moves what the journal has."""
     files = [f"/proj/model/{number}" for number in range(20)]
     wanted = {"folder": str(tmp_path), "socket": str(slurm.socket), "files": files, "uid": slurm.uid,

@@ -196,7 +196,7 @@ def test_a_job_keeps_its_name_as_long_as_it_is_shown(grow, exporter, samples) ->
     assert reads(samples, running.scrape("jobs")) == {"a\ufffd": 200, r"a\xfe": 900}
 
 
-def test_a_job_whose_id_is_other_however_it_is_printed_is_no_series_of_its_own(grow, exporter, samples) -> None:
+def test_a_job_whose_id_is_other_has_no_series_of_its_own(grow, exporter, samples) -> None:
     printed = ("other", '"other"', r'"\x6fther"')
     running = exporter(grow({OST: stats(*[job(name, 7) for name in printed], job("a", 1))}), jobs_limit=3)
     assert reads(samples, running.scrape("jobs")) == {"a": 1, "other": 21}

@@ -23,7 +23,7 @@ def test_the_request_is_that_of_lfs(tmp_path: Path) -> None:
     assert (empty.stripe_count, empty.mdt_index, len(nothing)) == (0, -1, 48), "LMVEA_DELETE_VALUES"
 
 
-def test_a_file_is_no_directory(tmp_path: Path) -> None:
+def test_a_file_is_not_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="Not a directory"):
         directories.set_default(str(tmp_path / "file"), None, lambda *_: None)

@@ -33,7 +33,7 @@ MAY_GO_ON = "interrupted; tierd may still carry out {}: see tierctl status and t
     (["status"], "interrupted\n"), (["top"], "interrupted\n"), (["promote", "/a"], MAY_GO_ON.format("promote")),
     (["undo", "F3"], MAY_GO_ON.format("undo")), (["submit", "/a"], "interrupted; accepted before: 0 of 1\n"),
 ], ids=lambda part: part[0] if isinstance(part, list) else "")
-def test_ctrl_c_is_no_error_of_ours(tmp_path: Path, command: list[str], sentence: str) -> None:
+def test_ctrl_c_is_not_an_error(tmp_path: Path, command: list[str], sentence: str) -> None:
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(str(tmp_path / "s"))
         daemon.listen()

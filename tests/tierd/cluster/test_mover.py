@@ -259,7 +259,7 @@ def given_back_and_delivered_anew(world: ClusterWorld) -> str:
     return path
 
 
-def test_the_result_of_a_message_that_the_server_delivers_anew_is_no_repetition(world: ClusterWorld) -> None:
+def test_the_result_of_a_message_that_the_server_delivers_again_is_no_repetition(world: ClusterWorld) -> None:
     path, mover = given_back_and_delivered_anew(world), world.mover("m2", start=False)
     stepping_once(world, mover)
     assert (world.pool(path), mover.redelivered) == ("flash", 0)

@@ -57,7 +57,7 @@ def in_a_thread(call: Callable[[], object], door: Door) -> Iterator[threading.Th
         assert not thread.is_alive()
 
 
-def test_a_step_that_waits_for_the_file_system_is_reported_once_and_goes_on(
+def test_a_step_that_waits_for_the_file_system_is_reported_once_and_continues(
         site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     site.run(until=50)
     door = Door()

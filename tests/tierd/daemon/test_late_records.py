@@ -48,7 +48,7 @@ def test_late_records_stop_nothing(tmp_path: Path) -> None:
     assert at.daemon.counters.records == sum(mdt.changelog.last_index for mdt in at.cluster.mdts), "each record once"
 
 
-def test_after_a_real_gap_of_one_mdt_acts_go_on(tmp_path: Path) -> None:
+def test_after_a_real_gap_of_one_mdt_acts_continue(tmp_path: Path) -> None:
     """Records of the first MDT are lost, where a quiet job works. The neighbour works on the second."""
     quiet = replace(NOISE, job_id="quiet.1004", directory="/proj/quiet", files_per_second=2.0, start_seconds=0.0)
     at = world(tmp_path, jobs=(STREAM, READ_AGAIN, quiet))

@@ -67,7 +67,7 @@ def test_a_pool_becomes_even_and_then_nothing_moves(tmp_path: Path) -> None:
     assert len(list(at.journal.entries())) == len(entries), "there is no way back"
 
 
-def test_a_stream_beside_a_rebalance_keeps_its_throughput_and_the_rebalance_goes_on(tmp_path: Path) -> None:
+def test_a_stream_beside_a_rebalance_keeps_its_throughput_and_the_rebalance_continues(tmp_path: Path) -> None:
     at = uneven(tmp_path, jobs=(STREAM,))
     at.run(until=600)
     before, beside = at.rate(STREAM.job_id, 20, 60), at.rate(STREAM.job_id, 75, 600)

@@ -444,7 +444,7 @@ def test_it_is_closed_once_it_is_settled_and_its_finding_has_ended(state: State)
     assert other.closed
 
 
-def test_a_finding_that_returns_before_the_verdict_goes_on_with_its_remediation() -> None:
+def test_a_finding_that_returns_before_the_verdict_continues_with_its_remediation() -> None:
     case = remediation(State.JUDGING)
     case.finding_ended(1.0)
     assert case.state is State.JUDGING

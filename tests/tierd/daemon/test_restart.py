@@ -49,7 +49,7 @@ def pool(site: Site, path: str) -> str:
 
 
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])
-def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str],
+def test_moves_that_wait_continue_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str],
                                                end: Callable[[Site], None]) -> None:
     paths = ["/proj/keep/a", "/proj/keep/b", HOSTILE]
     waiting(site, capsys, *paths)
@@ -308,7 +308,7 @@ def judge(site: Site) -> None:
 
 
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])
-def test_a_default_of_before_a_restart_is_undone_when_flash_runs_short(
+def test_a_default_from_before_a_restart_is_undone_when_flash_runs_short(
         filling: Site, end: Callable[[Site], None]) -> None:
     judge(filling)
     end(filling)

@@ -297,7 +297,7 @@ Thread(target=lambda: print(Path('/proc/thread-self/comm').read_text().strip() +
 
 
 @pytest.mark.skipif(not Path("/proc/thread-self/comm").exists(), reason="no procfs")
-def test_threads_of_a_process_however_started_have_a_job_id_of_ours() -> None:
+def test_threads_of_a_process_however_started_have_a_job_id_of_tierd() -> None:
     reported = subprocess.run([sys.executable, "-c", KNOWN], capture_output=True, text=True, check=True).stdout.strip()
     assert reported in Settings().own_jobs
 

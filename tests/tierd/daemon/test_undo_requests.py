@@ -81,7 +81,7 @@ def test_one_command_restores_the_default_striping_of_a_storm(
     assert site.filesystem.default_striping("/proj/steps") is None, "it is not set again at once"
 
 
-def test_a_default_striping_that_cannot_be_restored_is_no_success(
+def test_a_default_striping_that_cannot_be_restored_is_not_a_success(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.cluster.make_file("/proj/steps/file", 1000)
     site.run(until=5)
@@ -112,7 +112,7 @@ def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> Non
         ask(reading.socket, {"request": "undo", "id": 4711})
 
 
-def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading: Site,
+def test_moves_are_dropped_before_the_first_of_many_layouts_is_restored(reading: Site,
                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     """They went on until the last of 29 had been."""
     waiting: list[int] = []

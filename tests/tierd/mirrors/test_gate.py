@@ -94,7 +94,7 @@ def test_a_file_that_is_on_flash_already_needs_no_mirror(world: MirrorWorld) -> 
     assert not world.lfs.commands
 
 
-def test_a_mirror_that_waits_is_planned_anew_after_a_restart_and_not_moved(world: MirrorWorld) -> None:
+def test_a_mirror_that_waits_is_planned_again_after_a_restart_and_not_moved(world: MirrorWorld) -> None:
     world.submit("/0", layout=TO_FLASH)
     (stored,) = world.journal.queue.all()
     settings = Settings(act=ActSettings(dry_run=False))

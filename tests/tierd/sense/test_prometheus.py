@@ -145,7 +145,7 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (answers("{}", "application/json", "Date: Wed, 18 Nov 2026 12:06:40 GMT"), r"its clock differs .* by \+3600 s"),
     (endless, "'text/plain' instead of"),
 ])
-def test_a_bad_answer_is_no_reading(behave: Behave, words: str) -> None:
+def test_a_bad_answer_is_not_a_reading(behave: Behave, words: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words) as raised:
         fetch(server.url)()
     assert len(str(raised.value)) < 1000

@@ -78,7 +78,7 @@ def test_rates_become_windows_of_before() -> None:
     (matrix(rate(BYTES, "a", (NOW - 600, 1.0)), warnings=["store b is down"]), "a partial answer", ""),
     (matrix(rate(BYTES, "a", (NOW - 600, -1.0))), "invalid data: .*impossible value", ""),
 ])
-def test_a_bad_answer_is_no_history(behave: Behave, words: str, matchers: str) -> None:
+def test_a_bad_answer_is_not_history(behave: Behave, words: str, matchers: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words):
         remembering(server.url, matchers=matchers)(seen("a"), NOW)
 

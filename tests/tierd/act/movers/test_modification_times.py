@@ -83,7 +83,7 @@ def test_an_mds_with_a_clock_that_is_ahead() -> None:
     assert 1.0 <= world.clock.waited_seconds <= 3.0
 
 
-def test_times_that_cannot_be_put_back_are_a_doubt_with_its_cause() -> None:
+def test_times_that_cannot_be_restored_are_a_doubt_with_its_cause() -> None:
     world = old(Both("lease", DOM))
     world.lustre.tick_ns, world.lustre.mds_ahead_seconds = 0, 3600
     outcome = world.move()

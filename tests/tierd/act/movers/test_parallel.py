@@ -186,7 +186,7 @@ def rename_thread(other: str) -> None:
     Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(other, encoding="ascii")
 
 
-def test_without_procfs_it_goes_on(tmp_path: Path) -> None:
+def test_without_procfs_it_continues(tmp_path: Path) -> None:
     name_thread_as_process(tmp_path)
 
 

@@ -84,7 +84,7 @@ def site(request: pytest.FixtureRequest) -> Site:
     return at
 
 
-def test_a_quiet_mdt_is_no_trouble_and_its_marks_are_not_activity(site: Site) -> None:
+def test_a_quiet_mdt_is_not_trouble_and_its_marks_are_not_activity(site: Site) -> None:
     for _ in range(30):
         assert site.cycle() == ([], "")
     assert site.marks <= (0 if site.shown else 30 * 5 / MARK_SECONDS + 2)
