@@ -116,9 +116,9 @@ def stream_sentence(aggressor: str, victim: str, numbers: Mapping[str, float], *
     >>> rates = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "loss_low": 0.2,
     ...          "loss_high": 0.4}
     >>> stream_sentence("n.2", "s.1", rates, past=True)
-    's.1 streamed at 44.0 MB/s instead of 66.0 MB/s (67%) beside n.2; loss 20% to 40%'
+    's.1 streamed at 44.0 MB/s instead of 66.0 MB/s (67%) alongside n.2; loss 20% to 40%'
     >>> stream_sentence("n.2", "s.1", rates | {"carrier": 4.0}, past=False)
-    's.1 streams at 44.0 MB/s beside n.2; without it, 66.0 MB/s are expected by device time; loss 20% to 40%'
+    's.1 streams at 44.0 MB/s alongside n.2; without it, 66.0 MB/s are expected by device time; loss 20% to 40%'
     >>> stream_sentence("", "", {}, past=True)
     ''
     """
