@@ -281,11 +281,14 @@ times as much without its neighbours."""
 def slower_without_cause(work: Floats, before: Floats) -> Bools:
     """Windows of targets in which streams paused, or a disk was slow, as earlier ones (``before``) show.
 
-    In those, more bytes were moved with as many operations. Costs that explain both would be near zero for bytes.
+    In those, the same streams moved more bytes with as many operations. Costs that explain both would be near zero for
+    bytes. Other streams may have been faster because operations of their neighbours cost less. Rows are bytes read,
+    bytes written and operations a second, and a number for the streams.
     """
     drop = 1 - work[:, None, :2].sum(axis=2) / before[:, :2].sum(axis=1)
     rise = work[:, None, 2] / np.maximum(before[:, 2], MIXED) - 1
     alike = (work[:, None, :2] <= before[:, :2] / (1 - SLOWER)).all(axis=2)  # neither reads nor writes took their place
+    alike &= work[:, None, 3] == before[:, 3]
     found: Bools = ((drop > SLOWER) & (rise < drop * LEAST_OF_BYTES / (1 - LEAST_OF_BYTES)) & alike).sum(
         axis=1) >= WITNESSES
     return found
@@ -327,8 +330,8 @@ FIRST_WINDOWS = 6
 class _Kept:
     """Work of saturated targets of one pool. Hours with streams alone do not make it forget what operations cost.
 
-    A row has a fourth number: 1 if the target was slower without a cause in its work. Such rows count once the faster
-    ones are forgotten: then the device is as it is now.
+    Two more numbers of a row are that of the streams, and 1 if the target was slower without a cause in its work. Such
+    rows count once the faster ones are forgotten: then the device is as it is now.
     """
 
     alone: deque[Floats] = field(default_factory=lambda: deque(maxlen=KEPT))
@@ -337,10 +340,10 @@ class _Kept:
 
     @property
     def rows(self) -> Floats:
-        return np.array([*self.alone, *self.mixed]).reshape(-1, 4)
+        return np.array([*self.alone, *self.mixed]).reshape(-1, 5)
 
     def add(self, work: Floats) -> None:
-        slower = slower_without_cause(work, self.rows[:, :3])
+        slower = slower_without_cause(work, self.rows[:, :4])
         for row in np.column_stack((work, slower)):
             (self.mixed if row[2] >= MIXED else self.alone).append(row)
         self.windows += 1
@@ -394,13 +397,13 @@ class CostLearner:
             mean = total[stripes[in_step]].mean(axis=0)
             for target, together in zip(stripes.tolist(), in_step.tolist(), strict=True):
                 if target in some:
-                    rows.append(mean if together else total[target])
-        kept.add(np.array(rows).reshape(-1, 3))
+                    rows.append((*(mean if together else total[target]), mark))
+        kept.add(np.array(rows).reshape(-1, 4))
 
     def _fit(self, pool: str, prior: CostPrior) -> None:
         kept = self._kept[pool]
         rows = kept.rows
-        work, slower = rows[:, :3], rows[:, 3] > 0
+        work, slower = rows[:, :3], rows[:, 4] > 0
         costs = fit(work if slower.all() else work[~slower], prior)
         if np.mean(work @ np.array(costs.seconds) >= SATURATED) >= MOST:
             self.costs = {**self.costs, pool: costs}

@@ -255,6 +255,24 @@ def test_a_disk_that_slows_down_with_a_steady_neighbour_does_not_raise_the_cost_
     assert later == pytest.approx(known, rel=0.1)
 
 
+def test_a_stream_that_loses_more_than_others_to_as_many_operations_is_no_slow_disk() -> None:
+    """Neighbours differ by three times in what an operation costs. Each stream has targets of its own."""
+    def make(rng: Random) -> Sequence[JobLoad]:
+        found = []
+        for number, target in enumerate(TARGETS):
+            operations = 40 * rng.gauss(1, 0.05)
+            rate = (1 - (0.015 if number % 2 else 0.005) * operations) * 90 * rng.gauss(1, 0.02)
+            found += [load(target, f"ior.{number}", rate, rate), load(target, f"fio.{number}", 0.0, operations)]
+        return found
+
+    def alone(rng: Random) -> Sequence[JobLoad]:
+        return [load(each, "ior.9", rate := 90 * rng.gauss(1, 0.02), rate) for each in TARGETS]
+
+    costs = learned(make, 20, learned(alone, 20)).costs["hdd"]
+    assert costs.observations > 150, "half of them are beside a neighbour, and all count"
+    assert costs.seconds[2] == pytest.approx(0.01, rel=0.2)
+
+
 def test_a_disk_that_stays_slow_is_known_as_such_in_the_end() -> None:
     known, later = (learned(slowing(20, 0.6), windows).costs["hdd"] for windows in (20, 120))
     assert later.seconds[1] > 1.3 * known.seconds[1]
