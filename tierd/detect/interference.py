@@ -104,7 +104,7 @@ ELEVATOR = 0.75
 """Part of an operation's time that a stream loses. An elevator saves up to half of the positioning, as it orders what
 waits (Worthington, Ganger and Patt, "Scheduling Algorithms for Modern Disk Drives", 1994), so between half and all."""
 MODEL_ERROR = 0.25
-"""Error of b where all else is known: 0.14 for this range, and as much again for partial stripes and commits."""
+"""Error of b where all else is known: 0.14 for this range, and 0.2, a choice, for partial stripes and commits."""
 RIVALS_ERROR = 0.5
 """Error of b of other streams: one gets between nothing and twice the part that its RPCs in flight would give it."""
 SHARING, LEAST_SHARE = 0.25, 0.1
