@@ -3,7 +3,7 @@
 The NOTUR striping guide and DDN's overstriping (Lustre 2.13) give two remedies. If the pool has targets that the file
 does not use, use as many stripes as there are writing processes. If the file uses all targets, overstripe it: an object
 with its own lock for each process, so that each writes to its own. Fewer objects gain little, more objects than stripes
-stay empty, and records smaller than a stripe share objects again. Locks of readers do not conflict.
+stay empty, and small records share objects again. Locks of readers do not conflict, nor of processes of one node.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding, SharedFile
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
-from tierd.text import quoted
+from tierd.text import count_of, quoted
 
 UNKNOWN_STRIPES = 1 << 30
 MAX_OBJECTS = 2000
@@ -105,6 +105,8 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
     most = stripes_of(file)
     wanted = min(file.openers, available, most)
     in_pool = f" -p {pool}" if pool else ""
+    several = works_on_several_nodes(job.job, (directory,), view)
+    locks = several and job.total.moved_bytes - job.total.write_bytes < READ_SHARE * job.total.moved_bytes
     if wanted > objects:
         command = f"lfs setstripe -c {wanted}{in_pool}"
         effect = (f"uses {wanted} targets instead of {objects}: up to {wanted / objects:.0f} times the throughput, if "
@@ -112,16 +114,15 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
     else:
         wanted = file.openers
         if (not max(objects, available) < wanted <= min(available * MAX_OBJECTS_PER_TARGET, most, MAX_OBJECTS)
-                or job.typical_rpc_bytes < MIN_STRIPE_BYTES
-                or job.total.moved_bytes - job.total.write_bytes >= READ_SHARE * job.total.moved_bytes):
+                or job.typical_rpc_bytes < MIN_STRIPE_BYTES or not locks):
             return None
         command = f"lfs setstripe -C {wanted}{in_pool}"
         effect = (f"{wanted} objects, {-(-wanted // available)} on each of the {available} targets: one for each "
                   "process, with its own lock (overstriping, Lustre 2.13 and newer on servers and clients)")
     return Finding(
         POLICY.name, view.now, job.job, "", targets,
-        f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {objects} objects: the processes "
-        "wait for each other's extent locks",
+        f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {count_of(objects, 'object')}: the "
+        "processes wait for " + ("each other's extent locks" if locks else "the same targets"),
         ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
                            bytes_per_second=job.total.moved_bytes / job.seconds,
                            record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active[job.job]),
@@ -130,8 +131,7 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
                    "when no process has it open", "gives the existing file this layout; rewrites all its data"),
-            *(hints(job.job, job.typical_rpc_bytes, job.read_share, min(wanted, available))
-              if works_on_several_nodes(job.job, (directory,), view) else ()),
+            *(hints(job.job, job.typical_rpc_bytes, job.read_share, min(wanted, available)) if several else ()),
         ),
     )
 

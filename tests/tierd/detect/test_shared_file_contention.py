@@ -14,9 +14,10 @@ from tierd.policies.shared_file_contention import POLICY
 
 
 def shared(openers: int, stripes: int | None, targets: tuple[str, ...] = TARGETS[:1], job: str = "mpi.5",
-           record_bytes: int = 1 << 20, active: set[tuple[str, str, str]] | None = None) -> list[Finding]:
+           record_bytes: int = MIB, active: set[tuple[str, str, str]] | None = None, nodes: int = 4) -> list[Finding]:
     layout = Layout((Component(pool="hdd", stripe_count=stripes),), composite=False) if stripes else None
-    facts = Facts(pools=POOLS, shared_files=(SharedFile(job, "/proj/run/check point", openers, layout),))
+    facts = Facts(pools=POOLS, shared_files=(SharedFile(job, "/proj/run/check point", openers, layout),),
+                  job_nodes={"mpi.5": nodes})
     records = [load._replace(sizes={record_bytes: load.writes})
                for load in stream("mpi.5", 40, seconds=30.0, targets=targets)]
     return look(POLICY, halves(records), facts, active or ())
@@ -26,6 +27,7 @@ def test_one_stripe_under_many_writers_should_be_striped() -> None:
     (found,) = shared(64, 1)
     assert found.directories == ("/proj/run",)
     assert found.evidence.numbers()["wanted_objects"] == 4
+    assert found.sentence.endswith("wait for each other's extent locks")
     assert found.advice[0].command == "lfs setstripe -c 4 -p hdd /proj/run"
     assert found.advice[1].command == "lfs migrate --non-block -c 4 -p hdd '/proj/run/check point'"
 
@@ -58,6 +60,7 @@ def test_overstriping_that_gives_not_every_process_its_own_object_is_not_advised
     assert shared(256, 4, TARGETS)[0].evidence.numbers()["wanted_objects"] == 256, "64 on each target"
     assert shared(257, 4, TARGETS) == []
     assert shared(64, 4, TARGETS, record_bytes=47008) == [], "records of several processes lie in each object"
+    assert shared(64, 4, TARGETS, nodes=1) == [], "the processes of one node share its locks"
 
 
 def test_targets_replace_an_unreadable_layout() -> None:
@@ -66,12 +69,8 @@ def test_targets_replace_an_unreadable_layout() -> None:
 
 
 @pytest.mark.parametrize(("openers", "stripes"), [(7, 1), (8, 4), (64, 32)])
-def test_few_openers_or_enough_objects_are_not_reported(openers: int, stripes: int) -> None:
-    assert shared(openers, stripes) == []
-
-
-def test_a_job_that_moves_nothing_waits_for_nothing() -> None:
-    assert shared(64, 1, job="idle.9") == []
+def test_few_openers_enough_objects_or_no_traffic_are_not_reported(openers: int, stripes: int) -> None:
+    assert shared(openers, stripes) == shared(64, 1, job="idle.9") == []
 
 
 def test_hysteresis() -> None:
@@ -111,7 +110,7 @@ def test_hints_are_for_what_the_job_does(read_share: float, reads: bool, writes:
 def of_size(size: int | None, stripes: int, windows: list[Window]) -> list[Finding]:
     layout = Layout((Component(pool="hdd", stripe_count=stripes, stripe_size=MIB),), composite=False)
     return look(POLICY, windows, Facts(
-        pools=POOLS, shared_files=(SharedFile("mpi.5", "/proj/run/in", 64, layout, size),)))
+        pools=POOLS, shared_files=(SharedFile("mpi.5", "/proj/run/in", 64, layout, size),), job_nodes={"mpi.5": 2}))
 
 
 def test_a_file_has_no_use_for_more_objects_than_stripes() -> None:
@@ -125,6 +124,7 @@ def test_a_file_has_no_use_for_more_objects_than_stripes() -> None:
 
 
 def test_readers_do_not_wait_for_each_others_locks() -> None:
-    reads = [JobLoad(t, "mpi.5", read_bytes=3e8, reads=300.0) for t in TARGETS]
-    assert of_size(100 * MIB, 4, halves(reads)) == []
+    reads = halves([JobLoad(t, "mpi.5", read_bytes=3e8, reads=300.0) for t in TARGETS])
+    assert of_size(100 * MIB, 4, reads) == []
+    assert of_size(100 * MIB, 1, reads)[0].sentence.endswith("on 1 object: the processes wait for the same targets")
     assert of_size(100 * MIB, 4, halves(stream("mpi.5", 40, seconds=30.0)))
