@@ -219,6 +219,8 @@ def test_the_calibration_page_is_the_one_the_bench_writes() -> None:
         found = page.find(part, at)
         assert found >= 0, part[:200]
         at = found + len(part)
+    bench = "".join(map(text, (ROOT / "bench" / "calibration").glob("*.py")))
+    assert [row for row in re.findall(r'Row\("([^"]+)"', bench) if f"| {row} |" not in page] == []
 
 
 def test_the_readme_names_the_two_commands() -> None:

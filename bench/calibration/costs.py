@@ -38,13 +38,13 @@ def rows() -> list[Row]:
         Row("lfs migrate, 4 workers, files/s", HERE, "11.1", number(files_per_second("measured", 4)), used=True),
         Row("a cycle on an idle node, s", HERE, "0.2", number(observe_seconds(
             Cluster(replace(measured_test_bed(), costs=MEASURED)))), used=True),
-        Row("a cycle beside 20 workers, s", HERE, "14 to 27", number(observe_seconds(one.build())), used=True),
-        Row("28 default layouts beside 44 workers, s", HERE, "84", number(default_layout_seconds(many.build())),
+        Row("a cycle with 20 workers, s", HERE, "14 to 27", number(observe_seconds(one.build())), used=True),
+        Row("28 default layouts with 44 workers, s", HERE, "84", number(default_layout_seconds(many.build())),
             used=True),
         Row("stream alone, MB/s", HERE, "66.5", number(alone)),
-        Row("stream beside 20 workers in one directory, MB/s", HERE, "52.2",
+        Row("stream with 20 workers in one directory, MB/s", HERE, "52.2",
             number(stream_rate_with_neighbour(one.build()))),
-        Row("stream beside 44 workers in 44 directories, MB/s", HERE, "49.0",
+        Row("stream with 44 workers in 44 directories, MB/s", HERE, "49.0",
             number(stream_rate_with_neighbour(many.build()))),
     ]
 
