@@ -1,9 +1,8 @@
 """An MDS whose processors or threads are busy, or whose operations are slow: what limits its metadata operations.
 
 Requests wait for a service thread while all threads are in use: then processors, locks or the number of threads limit
-the MDS. If threads are free and single operations are slow, the latency of the device limits it. File creation in one
-directory is bound by one thread and the clock rate of the processor; stats are bound by the latency of the MDT's SSDs
-(Cray, CUG 2018, section V).
+the MDS. If threads are free and single operations are slow, the latency of the device may limit it. Creates are bound
+by one thread of the MDS and its clock rate, stats by the latency of the MDT's SSDs (Cray, CUG 2018, section V).
 
 If one job causes most operations, the job is named: its own change helps more than another MDS.
 """
@@ -83,8 +82,8 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
              f"{service.threads:.0f} threads are in use: processors, locks or threads limit it" if busy else
              f"an operation on {quoted(loads[0].mdt)} takes {usec / 1000:.1f} ms with {service.active:.0f} of "
              f"{service.threads:.0f} threads in use: "
-             + ("the lock of a directory or the latency of its devices limits it; counters do not tell which"
-                if changes >= CHANGE_SHARE else "the latency of its devices limits it"))
+             + ("the lock of a directory, a processor or the latency of its devices limits it; counters do not tell "
+                "which" if changes >= CHANGE_SHARE else "the latency of its devices limits it"))
     yield Finding(
         POLICY.name, view.now, "", "", tuple(load.mdt for load in loads),
         f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
@@ -100,21 +99,21 @@ def _job_advice(job: str, changes: float) -> Iterator[Advice]:
                  "another MDS would help this job alone; see metadata-storm if it works in one directory")
     if changes >= CHANGE_SHARE:
         yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"where {quoted(job)} creates its directories",
-                     "its directories go to several MDTs; creates in one directory are bound by one thread and the "
-                     "clock rate of the processor (Cray, CUG 2018)")
+                     "its directories go to several MDTs; creates are bound by one thread of an MDS and its clock rate "
+                     "(Cray, CUG 2018)")
 
 
 def _server_advice(service: MetadataService, busy: bool, changes: float, stats: float, view: View) -> Iterator[Advice]:
     if changes >= CHANGE_SHARE:
         yield Advice("processors with a higher clock rate, and a separate directory for each job or process",
                      f"for {quoted(service.node)}",
-                     "creates in a directory are bound by one thread and its clock rate; more processors do not help "
-                     "one directory (Cray, CUG 2018)")
+                     "creates are bound by one thread of an MDS and its clock rate (Cray, CUG 2018); more processors "
+                     "do not help one directory")
     if not busy:
         yield Advice("put the MDT on faster SSDs, and check them (iostat -x, brw_stats of the MDT)",
                      f"on {quoted(service.node)}",
-                     "stats and lookups wait for the device: more processors or threads would not help (Cray, CUG "
-                     "2018)")
+                     "stats and lookups wait for the device (Cray, CUG 2018)" + (
+                         ": more processors or threads would not help" if changes < CHANGE_SHARE else ""))
         return
     if service.threads_max and service.threads >= service.threads_max:
         more = round(2 * service.threads_max)

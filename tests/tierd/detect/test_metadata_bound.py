@@ -50,9 +50,10 @@ def test_slow_operations_with_free_threads_are_the_devices() -> None:
                          ids=["creates", "as an MDT counts files that are made and stated"])
 def test_slow_creates_with_free_threads_may_wait_for_the_lock_of_a_directory(load: MetadataLoad) -> None:
     (finding,) = found(CALM, replace(load, usec_per_operation=6000.0))
-    assert finding.sentence.endswith("the lock of a directory or the latency of its devices limits it; counters do not "
-                                     "tell which")
+    assert finding.sentence.endswith("the lock of a directory, a processor or the latency of its devices limits it; "
+                                     "counters do not tell which")
     assert "a separate directory" in finding.advice[0].command
+    assert "would not help" not in finding.advice[1].effect
 
 
 def test_one_job_is_named_instead_of_the_server() -> None:
