@@ -71,8 +71,8 @@ def _load_findings(view: View, settings: Settings) -> Iterator[Finding]:
     jobs = [job for job, _ in loads[busiest].jobs]
     yield Finding(
         POLICY.name, view.now, "", "", (busiest,),
-        f"{quoted(busiest)} does {rate:.0f} operations/s; the other MDTs do {others:.0f} operations/s on average; most "
-        f"are by {first_names(jobs)}",
+        f"{quoted(busiest)} does {rate:.0f} operations/s; the other MDTs do {others:.0f} operations/s on average; the "
+        f"busiest jobs there are {first_names(jobs)}",
         OtherEvidence({"operations_per_second": rate, "others_operations_per_second": others}),
         advice_only=True, subject=subject, advice=advice(busiest, calmest))
 
