@@ -87,12 +87,10 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             yield _striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
     users = Counter(target for job in jobs.values() for target in job.by_target)
     for job in jobs.values():
-        beside = any(users[target] > 1 for target in job.by_target)
-        if job.job in small and not beside:  # all on one target would load the other jobs of that target too
-            yield from _scattered_small_files(job, recent, view)
-    for job in jobs.values():
         if is_stream(job, Classes()):
             yield from _single_target_stream(job, recent, view, settings)
+        elif job.job in small and all(users[target] == 1 for target in job.by_target):  # one target serves others too
+            yield from _scattered_small_files(job, recent, view)
 
 
 def _striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
@@ -117,10 +115,11 @@ def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -
     used = len(job.by_target.keys() & set(view.facts.pools.get(pool, ())))
     subject = f"small files of {job.job}"
     spread = edge(1 - SPREAD_SHARE, view, POLICY.name, job.job, subject)
-    if (1 - share <= spread or used < 2 or target in view.flash or job.closes < MIN_FILES
-            or files >= MAX_FILES_PER_SECOND):
-        return
     places = directories(view.activities(job.job, recent[0].start))
+    layouts = [layout for place in places if (layout := view.facts.default_layouts.get(place)) is not None]
+    if (1 - share <= spread or used < 2 or target in view.flash or job.closes < MIN_FILES
+            or files >= MAX_FILES_PER_SECOND or any(len(layout.components) > 1 for layout in layouts)):
+        return
     in_pool = f" -p {quoted(pool)}" if pool else ""
     yield Finding(
         POLICY.name, view.now, job.job, "", tuple(sorted(job.by_target)),
