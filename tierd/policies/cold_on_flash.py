@@ -46,8 +46,8 @@ class ColdToDisk(Table):
     """Limits of demotion: the table ``[cold_to_disk]``."""
 
     directories: tuple[str, ...] = ()
-    """Further directories (paths below the root of the file system) whose files may be demoted. tierd knows files that
-    it moved to flash itself from its journal."""
+    """Further directories (paths below the root of the file system) whose own files may be demoted. tierd knows files
+    that it moved to flash itself from its journal."""
     disk_reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Share of the disk pool that stays free: full disks are slow."""
     max_moves: Annotated[int, Ge(0)] = 500
