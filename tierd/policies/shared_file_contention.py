@@ -188,7 +188,7 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
         return Plan((), (Refusal(Reason.NOTHING_TO_DO, "the file has as many objects as it can use").about(
             finding.subject),))
     activities = situation.activities
-    why = f"{evidence.openers} processes of {finding.aggressor} share one file on {evidence.objects} objects"
+    why = f"{evidence.openers} processes of {finding.aggressor} share a file on {count_of(evidence.objects, 'object')}"
     part = 1 - evidence.objects / stripes.count
     closed = [(a, c) for a in activities for c in a.candidates if c.path == finding.subject]
     moves = rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds,

@@ -63,7 +63,7 @@ def small(present: Layout | None, *files: Candidate) -> Plan:
 
 def test_a_closed_shared_file_gets_a_stripe_for_each_process() -> None:
     (action,) = shared(file()).actions
-    assert (action.kind, action.path) == ("migrate", "/d/one")
+    assert (action.kind, action.path, "a file on 1 object;" in action.reason) == ("migrate", "/d/one", True)
     assert " ".join(setstripe_arguments(action.layout)) == "-c 6 -S 1M -p hdd"
 
 
