@@ -18,7 +18,7 @@ from tierd.detect.groups import grouped, totals
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad
-from tierd.text import binary_text, first_names, quoted
+from tierd.text import binary_text, count_of, first_names, quoted
 
 WHOLE_READ_BYTES = 2 << 20
 """Lustre reads files up to this size ahead as a whole (``max_read_ahead_whole_mb``)."""
@@ -151,10 +151,10 @@ def hints(job: str, record_bytes: float, read_share: float, objects: int) -> tup
               f"cb_nodes {objects}",
               *([f"striping_factor {objects}", f"striping_unit {STRIPE_BYTES}"] if writes else [])]
     calls = " and ".join([*(["MPI_File_write_all"] if writes else []), *(["MPI_File_read_all"] if reads else [])])
-    size = binary_text(record_bytes)
+    size, by = binary_text(record_bytes), count_of(objects, "process", "processes")
     return (
         Advice(", ".join(chosen), f"in the file that ROMIO_HINTS names, for {quoted(job)} with MPI-IO",
-               f"{objects} processes collect records of {size} into whole stripes, if the application calls {calls}; "
+               f"records of {size} are collected into whole stripes by {by}, if the application calls {calls}; "
                "the striping applies to new files"),
         Advice(f"H5Pset_dxpl_mpio(H5FD_MPIO_COLLECTIVE), H5Pset_alignment({SMALL_RECORD_BYTES}, {STRIPE_BYTES}), "
                "H5Pset_coll_metadata_write(1)", f"in {quoted(job)} with parallel HDF5",

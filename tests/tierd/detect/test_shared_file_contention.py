@@ -104,7 +104,7 @@ def test_hints_are_for_what_the_job_does(read_share: float, reads: bool, writes:
     mpi, _ = hints("mpi.5", 47008, read_share, 8)
     assert ("romio_cb_read" in mpi.command, "romio_cb_write" in mpi.command) == (reads, writes)
     assert ("MPI_File_read_all" in mpi.effect, "MPI_File_write_all" in mpi.effect) == (reads, writes)
-    assert ("striping_factor 8" in mpi.command) is writes
+    assert ("striping_factor 8" in mpi.command, " by 1 process, " in hints("m", 9, 0, 1)[0].effect) == (writes, True)
 
 
 def of_size(size: int | None, stripes: int, windows: list[Window]) -> list[Finding]:
