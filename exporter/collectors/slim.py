@@ -24,8 +24,8 @@ from lustre.formats.compiled import following
 from lustre.formats.header import is_beyond
 
 OPERATIONS = frozenset(
-    {b"read", b"write", b"open", b"close", b"getattr", b"setattr", b"create", b"unlink", b"mkdir", b"rename", b"fsync",
-     b"read_bytes", b"write_bytes"}
+    {b"read", b"write", b"open", b"close", b"getattr", b"setattr", b"mknod", b"create", b"unlink", b"mkdir", b"rename",
+     b"fsync", b"read_bytes", b"write_bytes"}
 )  # fmt: skip
 REQUESTS = frozenset({b"req_waittime", b"read_bytes", b"write_bytes"})
 IN_FLIGHT = Gauge(

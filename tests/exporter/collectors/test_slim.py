@@ -40,6 +40,8 @@ def test_every_sample_is_that_of_the_full_profile(capture, exporter, samples, tr
         "lustre_llite_read_ahead_hits_total", "lustre_llite_read_ahead_misses_total",
         "lustre_llite_read_ahead_max_bytes", "lustre_llite_statahead_wrong_total", "lustre_version_info",
     }  # fmt: skip
+    created = {("fs", "lustre"), ("mount", ""), ("operation", "mknod")}  # what open creates
+    assert few["lustre_llite_operations_total", frozenset(created)] == "2066"
 
 
 def test_connections_that_are_not_full_are_shown(grow, samples) -> None:
