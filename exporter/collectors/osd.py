@@ -15,33 +15,33 @@ from lustre.formats.histogram import LINEAR
 OF_DISKS = FamilyMaker("lustre_osd", ("fs", "target"), "osd-*.*")
 _table = OF_DISKS.of("brw_stats").histogram
 TABLES: dict[bytes, tuple[Histogram, float]] = {
-    b"pages per bulk r/w": (
-        _table("pages_per_bulk", "Bulk requests, by size in pages.", doubling(1, 4096), "direction"), 1.0),
-    b"discontiguous pages": (
-        _table(
-            "discontiguous_pages",
-            "Bulk requests, by the number of contiguous runs of pages in the object (1 is best). Up to 2.15 and on"
-            " ZFS, by the number of gaps between runs (0 is best).", SINGLE_VALUES, "direction"), 1.0),
-    b"discontiguous blocks": (
-        _table(
-            "discontiguous_blocks",
-            "Bulk requests, by the number of contiguous runs of blocks on disk (1 is best). Up to 2.15, by the"
-            " number of gaps between runs (0 is best).", SINGLE_VALUES, "direction"), 1.0),
+    b"pages per bulk r/w": (_table(
+        "pages_per_bulk",
+        "Bulk requests, by pages read from or written to disk. ldiskfs leaves out pages found in its page cache, and"
+        " reads that found all.", doubling(1, 4096), "direction"), 1.0),
+    b"discontiguous pages": (_table(
+        "discontiguous_pages",
+        "Bulk requests, by the number of contiguous runs of pages in the object (1 is best). Up to 2.15 and on"
+        " ZFS, by the number of gaps between runs (0 is best).", SINGLE_VALUES, "direction"), 1.0),
+    b"discontiguous blocks": (_table(
+        "discontiguous_blocks",
+        "Bulk requests, by the number of contiguous runs of blocks on disk (1 is best). Up to 2.15, by the"
+        " number of gaps between runs (0 is best).", SINGLE_VALUES, "direction"), 1.0),
     b"disk fragmented I/Os": (
         _table("io_fragments", "Bulk requests, by the number of disk I/Os they were split into.", SINGLE_VALUES,
               "direction"), 1.0),
     b"disk I/Os in flight": (
         _table("io_in_flight", "Disk I/Os, by the number in flight when each was sent, including itself.",
               SINGLE_VALUES, "direction"), 1.0),
-    b"I/O time (1/1000s)": (
-        _table("io_seconds", "Bulk requests, by the duration of their disk I/O.", doubling(1, 1 << 14, 1e-3),
-              "direction"), 1e-3),
+    b"I/O time (1/1000s)": (_table(
+        "io_seconds",
+        "Bulk requests, by the duration of their disk I/O, rounded down to milliseconds. ZFS counts only reads of a"
+        " millisecond and longer.", doubling(1, 1 << 14, 1e-3), "direction"), 1e-3),
     b"disk I/O size": (_table("io_size_bytes", "Disk I/Os, by size.", doubling(4096, 1 << 24), "direction"), 1.0),
-    b"block maps msec": (
-        _table(
-            "block_map_seconds",
-            "Time to map the blocks of an object, by operation: lookup of existing blocks or allocate of new blocks.",
-            doubling(1, 1 << 10, 1e-3), "operation", versions="2.16+"), 1e-3),
+    b"block maps msec": (_table(
+        "block_map_seconds",
+        "Time to map the blocks of an object, rounded down to milliseconds, by operation: lookup of existing blocks or"
+        " allocate of new blocks.", doubling(1, 1 << 10, 1e-3), "operation", versions="2.16+"), 1e-3),
 }
 """For each table title, its family and its unit in base units."""
 MAPS = b',operation="lookup"', b',operation="allocate"'
