@@ -151,8 +151,8 @@ ONE = Row("One client: $instance", (
                Query(f"lustre_llite_read_ahead_used_bytes{{{MINE}}}", "{{mount}} used"),
                Query(f"lustre_llite_read_ahead_max_bytes{{{MINE}}}", "{{mount}} limit"), unit="bytes",
                overrides=(dashed("limit"),)),
-    timeseries("Dirty data and grant", "Data written and not yet sent, and space granted by the servers. With a "
-               "grant near 0, a target is nearly full and writes become synchronous.",
+    timeseries("Dirty data and grant", "Data that servers have not written yet, and granted space left for more. "
+               "With both near 0, a target is nearly full and writes are synchronous.",
                Query(f"lustre_osc_dirty_bytes{{{MINE}}}", "{{pool}} {{mount}} dirty"),
                Query(f"lustre_osc_grant_bytes{{{MINE}}}", "{{pool}} {{mount}} grant"), unit="bytes"),
     timeseries("Metadata operations", "Metadata operations of this client, by target and type.",
