@@ -16,6 +16,7 @@ from tests.tierd.cluster.broker import Broker, connected, new_fsname, until
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder, read_key
 from tierd.act.journal.changes import KEYS, ChangedRow, JournalCopy
+from tierd.act.journal.connection import JournalLock
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome
@@ -177,6 +178,23 @@ def test_a_lost_stream_is_published_again(connection: Connection, names: Names, 
     connection.declare_stream(names.journal, names.journal_subject, 1, work_queue=False)
     follower = following(connection, names, tmp_path / "leader")
     assert follower.take_over(2, lambda: None)
+
+
+def test_a_standby_takes_no_journal_that_a_leader_writes(connection: Connection, names: Names, tmp_path: Path) -> None:
+    """It would end the recording of changes, and the leader's standby would lack every act from then on."""
+    lock = JournalLock(tmp_path / "leader")
+    journal, _ = leading(connection, names, tmp_path / "leader")
+    with pytest.raises(OSError, match="another tierd writes this journal"):
+        following(connection, names, tmp_path / "leader")
+    work(journal, 0, 2)
+    assert journal.changes
+    journal.close()
+    lock.close()
+    standby = following(connection, names, tmp_path / "leader")
+    with pytest.raises(OSError, match="another tierd writes this journal"):
+        JournalLock(tmp_path / "leader")
+    standby.close()
+    JournalLock(tmp_path / "leader").close()
 
 
 def test_without_nats_changes_wait(own_broker: Broker, tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ Points of curves (``samples``, ``rates``) are not copied: they only draw charts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tierd.act.journal.connection import Row, SharedConnection, Value, end_triggers, open_journal
+from tierd.act.journal.connection import JournalLock, Row, SharedConnection, Value, end_triggers, open_journal
 from tierd.structs import Struct, packed
 
 BY_ROWID = ("findings", "actions", "positions", "state", "told", "judgements", "waiting_moves", "waiting_orders",
@@ -135,17 +136,21 @@ class JournalCopy:
     """The journal of a follower: it applies rows, and writes nothing of its own."""
 
     def __init__(self, path: Path) -> None:
-        """Raises JournalError if the file is not a journal, or has another format.
+        """Raises OSError if another process has the file, and JournalError if it is not a journal of this format.
 
         Changes that were not published wait until this process leads again, with what the rows have then: they were
         never confirmed, so no move depended on them.
         """
-        self._db, self.new = open_journal(path)
-        with self._db.transaction():
-            end_triggers(self._db)
-            for statement in filter(str.strip, _TABLES.split(";")):
-                self._db.execute(statement)
-        self._columns = {table: frozenset(columns(self._db, table)) for table in KEYS}
+        with ExitStack() as opened:
+            opened.callback(JournalLock(path).close)
+            self._db = open_journal(path)[0]
+            opened.callback(self._db.close)
+            with self._db.transaction():
+                end_triggers(self._db)
+                for statement in filter(str.strip, _TABLES.split(";")):
+                    self._db.execute(statement)
+            self._columns = {table: frozenset(columns(self._db, table)) for table in KEYS}
+            self.close = opened.pop_all().close
 
     @property
     def position(self) -> int | None:
@@ -174,6 +179,3 @@ class JournalCopy:
             names, values = ["rowid", *names], [row.key, *values]
         places = ", ".join("?" * len(names))
         self._db.execute(f"INSERT OR REPLACE INTO {row.table} ({', '.join(names)}) VALUES ({places})", values)  # noqa: S608
-
-    def close(self) -> None:
-        self._db.close()
