@@ -17,6 +17,7 @@ from pathlib import Path
 from tierd.act.claim import KEY, FilesystemClaim
 from tierd.act.dispatch import Version
 from tierd.act.journal.changes import ChangedRow, JournalChanges, JournalCopy
+from tierd.act.journal.connection import JournalFile
 from tierd.cluster.connection import BrokerError, Connection, Stored
 from tierd.cluster.messages import Names, signed, verified
 from tierd.structs import Struct, packed, unpacked
@@ -114,6 +115,7 @@ class JournalFollower:
         self._connection = connection
         self._names = names
         self._copy = JournalCopy(path)
+        self._check = JournalFile(path).check
         self._generation: int | None = None
         """Of the newest leader whose message was applied; None until the stream was first read."""
 
@@ -133,6 +135,7 @@ class JournalFollower:
 
         Raises NoCopyError if this journal can neither follow the stream nor replace it.
         """
+        self._check()
         state, position = self._connection.stream_state(self._names.journal), self._copy.position
         if state.last_seq < (position or 0) or state.last_seq == 0:
             return True

@@ -17,6 +17,7 @@ from httpserver.config import WebConfigFile
 from lustre.filesystem import Filesystem
 from tierd.act.claim import Claim, SeenClaim, describe_holder, read_claim, read_key
 from tierd.act.dispatch import RemoteStandby
+from tierd.act.journal.connection import JournalError, journal_errors
 from tierd.act.journal.writer import Journal
 from tierd.clock import Clock
 from tierd.cluster import messages
@@ -54,7 +55,7 @@ class Candidate:
         """This process as a standby. Replaced as a whole, so that any thread may read it."""
         self._copied_at: float | None = None
         self._described_at = float("-inf")
-        self._publisher: JournalPublisher | None = None
+        self._flush: Callable[[], None] = lambda: None
 
     @property
     def claim(self) -> Claim:
@@ -90,25 +91,29 @@ class Candidate:
     def step(self) -> bool:
         """Follow the journal, and lead if nobody does. Returns whether this process leads now."""
         try:
-            if not self.connection.connected:
-                raise BrokerError(None, f"NATS: {self.connection.trouble}")
-            follower = self._follower = self._follower or self._new_follower()
-            self._follow(follower)
-            why = self._claim.hold()
-            if why is not None:
-                self._describe(follower)
-                self._report(f"standing by: {why.sentence}")
-                return False
-            try:
-                self._key = self._claim.make_key()
-                messages.declare(self.connection, self.names, self._settings.cluster.replicas)
-                self._publish_all = follower.take_over(self._claim.generation, self._claim.renew)
-            except BaseException:
-                self._claim.release()
-                raise
+            with journal_errors(self._settings.act.journal):
+                if not self.connection.connected:
+                    raise BrokerError(None, f"NATS: {self.connection.trouble}")
+                follower = self._follower = self._follower or self._new_follower()
+                self._follow(follower)
+                why = self._claim.hold()
+                if why is not None:
+                    self._describe(follower)
+                    self._report(f"standing by: {why.sentence}")
+                    return False
+                try:
+                    self._key = self._claim.make_key()
+                    messages.declare(self.connection, self.names, self._settings.cluster.replicas)
+                    self._publish_all = follower.take_over(self._claim.generation, self._claim.renew)
+                except BaseException:
+                    self._claim.release()
+                    raise
         except (OSError, ValueError) as error:
             why_not = str(getattr(error, "strerror", None) or error)
             self._report(f"this tierd cannot lead: {why_not}")
+            if isinstance(error, JournalError) and self._follower is not None:
+                self._follower.close()  # it is opened again: an administrator may replace the file
+                self._follower = None
             self._describe(self._follower, why_not)
             return False
         follower.close()
@@ -173,19 +178,17 @@ class Candidate:
         if self._publish_all:
             journal.changes.all_changed()
             self._publish_all = False
-        self._publisher = JournalPublisher(self.connection, self.names, journal.changes, self.claim, self._key)
-        journal.publish = self._publisher.flush
+        publisher = JournalPublisher(self.connection, self.names, journal.changes, self.claim, self._key)
+        journal.publish = self._flush = publisher.flush
         return NatsDispatch(self.connection, self.names, claim=self.claim, filesystem=filesystem, settings=settings,
                             clock=self._clock, journal=journal)
 
     def detach(self) -> None:
         """Publish the last changes of a journal that will be closed."""
-        publisher, self._publisher = self._publisher, None
-        if publisher is not None:
-            try:
-                publisher.flush()
-            except OSError as error:
-                log.warning("the last changes of the journal are not copied yet: %s", error.strerror or error)
+        try:
+            self._flush()
+        except OSError as error:
+            log.warning("the last changes of the journal are not copied yet: %s", error.strerror or error)
 
     def tally_inbox(self, settings: Settings) -> NatsTallyInbox | None:
         """Where tallies of readers arrive; None if the leader reads the changelogs itself. Raises BrokerError."""

@@ -16,6 +16,7 @@ from tests.tierd.act.movers.minilustre import MiniLustre
 from tests.tierd.cluster.broker import Broker, connected, new_fsname
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder
+from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.cli.control import mover_lines
 from tierd.cli.tierctl import main
@@ -79,6 +80,32 @@ def test_a_claim_that_was_lost_is_not_taken_again(shared_broker: Broker, tmp_pat
     assert first.lost
     assert first.claim.refusal() is not None
     first.close()
+
+
+def test_a_standby_whose_journal_fails_opens_it_again(shared_broker: Broker, tmp_path: Path) -> None:
+    """On a full disk it ended, and systemd gave up after five starts. A removed file it did not miss."""
+    fs = new_fsname()
+    first, second = (node(tmp_path, shared_broker, fs, name) for name in ("a", "b"))
+    assert first.step()
+    assert not second.step()
+    journal = Journal(tmp_path / "a.sqlite", copied=True)
+    first.attach(journal, MiniPort(MiniLustre()), Settings(cluster=shared_broker.settings()))
+    journal.add_messages(journal.add_finding(FINDING), ["long " * 20_000], 1.0)
+    journal.publish()
+    second._follower._copy._db.execute("PRAGMA max_page_count = 1")
+    assert not second.step()
+    assert second.standby.problem == "the journal: database or disk is full"
+    assert not second.step()
+    assert (second.standby.problem, second.standby.behind_messages) == ("", 0)
+    (tmp_path / "b.sqlite").unlink()
+    assert not second.step()
+    assert "though it was there" in second.standby.problem
+    assert not second.step()
+    assert (second.standby.problem, second.standby.behind_messages) == ("", 0)
+    assert JournalReader(tmp_path / "b.sqlite").finding(1)
+    for each in (first, second):
+        each.close()
+    journal.close()
 
 
 @pytest.mark.parametrize("settings", [

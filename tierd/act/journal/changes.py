@@ -65,9 +65,8 @@ class JournalChanges:
         """Creates the triggers. A journal that was never copied has all its rows as changes."""
         self._db = db
         db.execute("PRAGMA recursive_triggers = ON")  # else a row that INSERT OR REPLACE removes calls no trigger
+        db.execute_whole(_TABLES)
         with db.transaction():
-            for statement in filter(str.strip, _TABLES.split(";")):
-                db.execute(statement)
             for table, key in KEYS.items():
                 for event, row in (("INSERT", "NEW."), ("UPDATE", "NEW."), ("DELETE", "OLD.")):
                     db.execute(f"CREATE TRIGGER IF NOT EXISTS copy_{table}_{event} AFTER {event} ON {table} BEGIN "  # noqa: S608
@@ -145,10 +144,9 @@ class JournalCopy:
             opened.callback(JournalLock(path).close)
             self._db = open_journal(path)[0]
             opened.callback(self._db.close)
+            self._db.execute_whole(_TABLES)
             with self._db.transaction():
                 end_triggers(self._db)
-                for statement in filter(str.strip, _TABLES.split(";")):
-                    self._db.execute(statement)
             self._columns = {table: frozenset(columns(self._db, table)) for table in KEYS}
             self.close = opened.pop_all().close
 

@@ -116,7 +116,7 @@ class SharedConnection:
             self.raw.executemany(statement, rows)
 
     def execute_whole(self, statement: str) -> None:
-        """Run a PRAGMA that has to be stepped to its end though it gives no rows, outside of transactions."""
+        """Run statements outside of transactions, each to its end: some PRAGMA give no rows, and do one step a call."""
         with self.lock:
             self.raw.executescript(statement)
 
