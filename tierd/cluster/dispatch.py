@@ -363,10 +363,8 @@ class NatsDispatch(Dispatch):
         """Tell movers where moves wait. A hint that is lost is repeated."""
         self._hinted_at = self.clock.now()
         sources = tuple(sorted({message.source for message in self._sent.values()}))
-        try:
+        with suppress(BrokerError):
             self.connection.notify(self.names.work, messages.encode(WorkHint(sources)))
-        except BrokerError:
-            return
 
     # -- outcomes ---------------------------------------------------------------------------------------------------
 
@@ -395,13 +393,10 @@ class NatsDispatch(Dispatch):
         """Acknowledges the results, after the copy of the journal has them."""
         self._moved_now.clear()
         deliveries, self._unacknowledged = self._unacknowledged, []
-        if not deliveries:
-            return
-        try:
-            self.journal.publish()
-            self.connection.acknowledge_all(deliveries)
-        except BrokerError:
-            return  # NATS delivers them again, and they are found to be in the journal
+        with suppress(BrokerError):  # NATS delivers them again, and they are found to be in the journal
+            if deliveries:
+                self.journal.publish()
+                self.connection.acknowledge_all(deliveries)
 
     def _receive(self, wait_seconds: float) -> None:
         try:
@@ -444,7 +439,7 @@ class NatsDispatch(Dispatch):
         if result.times_delivered > 1:  # an earlier mover of the message may have copied
             each = replace(each, not_copied=0.0)
         earlier_mover = each.result == messages.STALE or result.times_delivered > 1
-        if earlier_mover and each.result not in _ENDED and self._is_moved(move):
+        if earlier_mover and each.result not in _ENDED and self._has(move.fid, move.layout):
             # it exchanged the layouts, and ended before it reported that
             return self._found_done(move, "a mover did not report the outcome; found done")
         if each.result == messages.STALE:
@@ -469,10 +464,10 @@ class NatsDispatch(Dispatch):
     def _is_counted(self, fid: Fid, since: float) -> bool:
         return fid in self._moved_now or self.journal.is_counted_as_moved(fid, since)
 
-    def _is_moved(self, move: Move) -> bool:
-        assert move.fid is not None
-        found = self._layout_of(move.fid)
-        return isinstance(found, Layout) and same_shape(found, move.layout)
+    def _has(self, fid: Fid | None, layout: Layout) -> bool:
+        assert fid is not None
+        found = self._layout_of(fid)
+        return isinstance(found, Layout) and same_shape(found, layout)
 
     def _end(self, message: SentMessage, outcome: MoveOutcome) -> None:
         """A file of a message has an outcome."""
@@ -500,9 +495,7 @@ class NatsDispatch(Dispatch):
         if (entry is None or entry.fid is None or str(entry.fid) != each.fid or entry.layout_after is None
                 or entry.outcome not in {Outcome.INTERRUPTED, Outcome.GAVE_WAY, Outcome.FAILED}):
             return
-        found = self._layout_of(entry.fid)
-        if (isinstance(found, Layout) and same_shape(found, entry.layout_after)
-                and not self._is_counted(entry.fid, entry.intended_at)):
+        if self._has(entry.fid, entry.layout_after) and not self._is_counted(entry.fid, entry.intended_at):
             move = Move(entry.place, entry.layout_after, entry.fid, entry.size_bytes, act=each.act)
             self._add_ended(MoveOutcome(move, MoveResult.DONE, "", "a mover reported it late; found done"))
 

@@ -75,6 +75,8 @@ class JournalPublisher:
                 generation, data, until = self._pending
                 sequence = self._connection.publish(self._names.journal_subject, data, f"{generation}-{until}")
                 self._refuse_later_leader(generation, sequence)
+                if sequence <= (self._changes.position or 0):  # NATS has lost the stream, and has another one
+                    self._changes.all_changed()
                 self._changes.forget(until, sequence)
                 self._pending = None
 
@@ -116,8 +118,12 @@ class JournalFollower:
         self._names = names
         self._copy = JournalCopy(path)
         self._check = JournalFile(path).check
-        self._generation: int | None = None
-        """Of the newest leader whose message was applied; None until the stream was first read."""
+        self._generation = 0
+        """Of the newest leader whose message was applied."""
+        self._last = b""
+        """The message at the position, as it was read; empty until the stream was first read."""
+        self._replaced = False
+        """Whether the stream was lost, so that the present one may lack rows that this journal has."""
 
     def close(self) -> None:
         self._copy.close()
@@ -138,6 +144,8 @@ class JournalFollower:
         self._check()
         state, position = self._connection.stream_state(self._names.journal), self._copy.position
         if state.last_seq < (position or 0) or state.last_seq == 0:
+            if position and state.first_seq <= 1:
+                self._begin_again()
             return True
         if position is None and not self._copy.empty:
             raise NoCopyError(None, "this journal is not a copy of the leader's: move it away, or copy the leader's "
@@ -153,10 +161,11 @@ class JournalFollower:
             return 0
         if not self._secret() and self.behind_messages():
             raise NoCopyError(None, f"there is no {KEY} in the folder of the claim: it signs the copy of the journal")
-        if self._generation is None:
-            last = self._next(self.position)
-            self._generation = 0
-            if last is not None and last.sequence == self.position:
+        last = self._next(self.position)
+        if last is not None and last.sequence == self.position and last.data != self._last:
+            if self._last:
+                self._begin_again()
+            else:
                 self._rows_of(last)  # a leader that it had replaced may have published since
         for number in range(most):
             found = self._next(self.position + 1)
@@ -165,20 +174,26 @@ class JournalFollower:
             self._copy.apply(self._rows_of(found), found.sequence)
         return most
 
+    def _begin_again(self) -> None:
+        """Read a stream from its beginning that has replaced a lost one."""
+        log.warning("NATS has lost the changes of the journal: the copy begins again")
+        self._copy.apply((), 0)
+        self._last, self._replaced = b"", True
+
     def _next(self, sequence: int) -> Stored | None:
         return self._connection.next_message(self._names.journal, self._names.journal_subject, sequence)
 
     def _rows_of(self, found: Stored) -> Sequence[ChangedRow]:
         """The rows of a message; none of one that is not signed, or of an earlier leader. Raises ValueError."""
+        self._last = found.data
         try:
             body = verified(found.data, self._secret())
         except ValueError as error:
             log.warning("ignored message %d of the journal: %s", found.sequence, error)
             return ()
         message = decode(body)
-        newest = self._generation or 0
-        rows = message.rows if message.generation >= newest else ()
-        self._generation = max(newest, message.generation)
+        rows = message.rows if message.generation >= self._generation else ()
+        self._generation = max(self._generation, message.generation)
         return rows
 
     def take_over(self, generation: int, renew: Callable[[], None]) -> bool:
@@ -193,4 +208,4 @@ class JournalFollower:
         while self.position < mark:
             renew()
             self.step(200)
-        return False
+        return self._replaced

@@ -41,7 +41,8 @@ class Candidate:
 
     def __init__(self, settings: Settings, fsname: str, claim: Claim, connection: Connection, clock: Clock) -> None:
         self._settings = settings
-        self._claim = claim
+        self.claim = claim
+        """The claim of the leader, once :meth:`step` has returned True."""
         self._clock = clock
         self.connection = connection
         self.names = Names(fsname)
@@ -58,14 +59,8 @@ class Candidate:
         self._flush: Callable[[], None] = lambda: None
 
     @property
-    def claim(self) -> Claim:
-        """The claim of the leader. Only after :meth:`step` has returned True."""
-        assert self._claim.leads
-        return self._claim
-
-    @property
     def lost(self) -> bool:
-        return self._claim.leads and not self._claim.generation
+        return self.claim.leads and not self.claim.generation
 
     def stand_by(self, notify: Callable[..., None], web_config: WebConfigFile | None) -> bool:
         """Follow the leader's journal until this process leads. Returns False if it is asked to stop before.
@@ -94,19 +89,20 @@ class Candidate:
             with journal_errors(self._settings.act.journal):
                 if not self.connection.connected:
                     raise BrokerError(None, f"NATS: {self.connection.trouble}")
-                follower = self._follower = self._follower or self._new_follower()
+                follower = self._follower = self._follower or JournalFollower(
+                    self.connection, self.names, Path(self._settings.act.journal), self._read_key)
                 self._follow(follower)
-                why = self._claim.hold()
+                why = self.claim.hold()
                 if why is not None:
                     self._describe(follower)
                     self._report(f"standing by: {why.sentence}")
                     return False
                 try:
-                    self._key = self._claim.make_key()
+                    self._key = self.claim.make_key()
                     messages.declare(self.connection, self.names, self._settings.cluster.replicas)
-                    self._publish_all = follower.take_over(self._claim.generation, self._claim.renew)
+                    self._publish_all = follower.take_over(self.claim.generation, self.claim.renew)
                 except BaseException:
-                    self._claim.release()
+                    self.claim.release()
                     raise
         except (OSError, ValueError) as error:
             why_not = str(getattr(error, "strerror", None) or error)
@@ -119,8 +115,8 @@ class Candidate:
         follower.close()
         self._follower = None
         self._forget_description()
-        self._claim.leads = True
-        self._report(f"leading {self.names.fs}, generation {self._claim.generation}")
+        self.claim.leads = True
+        self._report(f"leading {self.names.fs}, generation {self.claim.generation}")
         return True
 
     def _describe(self, follower: JournalFollower | None, problem: str = "") -> None:
@@ -129,7 +125,7 @@ class Candidate:
         behind = None
         leader = SeenClaim(0)
         with suppress(OSError):
-            leader = read_claim(self._claim.folder)
+            leader = read_claim(self.claim.folder)
         if follower is not None:
             with suppress(OSError):
                 behind = follower.behind_messages()
@@ -149,14 +145,9 @@ class Candidate:
         with suppress(BrokerError):  # it expires
             self.connection.bucket(self.names.standbys).delete(self.standby.name)
 
-    def _new_follower(self) -> JournalFollower:
-        path = Path(self._settings.act.journal)
-        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        return JournalFollower(self.connection, self.names, path, self._read_key)
-
     def _read_key(self) -> str:
         """The key that signs tallies and changes of the journal; "" before the first leader. Raises OSError."""
-        self._key = self._key or read_key(self._claim.folder)
+        self._key = self._key or read_key(self.claim.folder)
         return self._key
 
     def _follow(self, follower: JournalFollower) -> None:
@@ -202,6 +193,6 @@ class Candidate:
         if self._follower is not None:
             self._follower.close()
             self._forget_description()
-        if self._claim.leads:
-            self._claim.give_up()
+        if self.claim.leads:
+            self.claim.give_up()
         self.connection.close()

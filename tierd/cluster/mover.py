@@ -452,7 +452,5 @@ class Mover:
 
 def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
     """The result on the wire. A move that the fence ended is stale: the leader plans it again."""
-    if outcome.reason == Reason.HALTED:
-        return FileResult(file.act, file.fid, "stale", Reason.HALTED, outcome.detail, not_copied=outcome.not_copied)
-    return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000],
-                      not_copied=outcome.not_copied)
+    return FileResult(file.act, file.fid, "stale" if outcome.reason == Reason.HALTED else outcome.result,
+                      outcome.reason, outcome.detail[:2000], not_copied=outcome.not_copied)

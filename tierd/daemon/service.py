@@ -113,7 +113,6 @@ class Service:
         path = Path(self._settings.act.journal)
         if self.node.executor is not None:  # each reload has one of its own
             self._closing.callback(self.node.executor.shutdown, wait=False, cancel_futures=True)
-        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._closing.callback(JournalLock(path).close)
         self.journal = Journal(path, copied=self._cluster is not None)
         self._closing.callback(self.journal.close)

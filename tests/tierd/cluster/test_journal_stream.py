@@ -180,6 +180,35 @@ def test_a_lost_stream_is_published_again(connection: Connection, names: Names, 
     assert follower.take_over(2, lambda: None)
 
 
+@pytest.mark.parametrize(("before", "after"), [(4, 1), (1, 6)], ids=["shorter", "longer"])
+def test_a_standby_follows_the_stream_after_a_lost_one(connection: Connection, names: Names, tmp_path: Path,
+                                                       before: int, after: int) -> None:
+    """All data of NATS is lost while leader and standby work."""
+    journal, publisher = leading(connection, names, tmp_path / "leader")
+    follower = following(connection, names, tmp_path / "follower")
+
+    def publish(times: int) -> None:
+        for number in range(times):
+            work(journal, 10 * number, 2)
+            publisher.flush()
+
+    publish(before)
+    follower.step()
+    connection.call(lambda _: connection.jetstream.delete_stream(names.journal))
+    with pytest.raises(BrokerError):
+        follower.step()
+    connection.declare_stream(names.journal, names.journal_subject, 1, work_queue=False)
+    publish(after)
+    for _ in range(2):
+        follower.step()
+    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    late = following(connection, names, tmp_path / "late")
+    late.step()
+    assert contents(tmp_path / "late") == contents(tmp_path / "leader")
+    assert follower.take_over(2, lambda: None)
+    assert not late.take_over(3, lambda: None)
+
+
 def test_a_standby_takes_no_journal_that_a_leader_writes(connection: Connection, names: Names, tmp_path: Path) -> None:
     """It would end the recording of changes, and the leader's standby would lack every act from then on."""
     lock = JournalLock(tmp_path / "leader")

@@ -41,8 +41,8 @@ class JournalLock:
     """
 
     def __init__(self, journal: Path) -> None:
-        path = Path(f"{journal}.lock")
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        journal.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        self._descriptor = os.open(f"{journal}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
