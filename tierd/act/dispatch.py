@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Literal
 
-from annotated_types import Ge, MaxLen
+from annotated_types import Ge, Lt, MaxLen
 
 from tierd.act.limits import MoveCost
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, never_halt, outcome_of_each
 from tierd.refusal import Refusal
 
 UNLIMITED = 1 << 30
-Natural = Annotated[int, Ge(0)]
+Natural = Annotated[int, Ge(0), Lt(1 << 63)]
 Version = Literal[1]
 """Of a message between processes; a later one is refused."""
 

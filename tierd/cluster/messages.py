@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal, TypeVar
 
-from annotated_types import Ge, Le, Len, MaxLen
+from annotated_types import Ge, Le, Len, Lt, MaxLen
 from pydantic import ValidationError
 
 from lustre.layout.yaml import from_yaml, to_yaml
@@ -104,7 +104,7 @@ class ResultMessage:
     times_delivered: Natural
     """1, or more if NATS had given the message to a mover before."""
     files: Annotated[tuple[FileResult, ...], Len(1, FILES_PER_MESSAGE)]
-    seconds: float = 0.0
+    seconds: Annotated[float, Ge(0), Lt(float("inf"))] = 0.0
     """Time that these files took."""
     last: bool = True
     """Whether all files of the message have a result now."""

@@ -529,6 +529,21 @@ def test_a_mover_that_cannot_read_the_claim_returns_the_message(world: ClusterWo
     assert world.pump_until_empty() == {"done": 1}
 
 
+@pytest.mark.parametrize(("number", "odd"), [
+    (b'"act":7', b'"act":%d' % (1 << 63)), (b'"seconds":0.0', b'"seconds":NaN'),
+    (b'"seconds":0.0', b'"seconds":Infinity')])
+def test_a_result_with_an_odd_number_does_not_end_the_leader(world: ClusterWorld, number: bytes, odd: bytes) -> None:
+    """Whoever may publish results can say that they are those of an earlier leader, which nobody can verify."""
+    file = messages.FileResult(7, "[0x1:0x1:0x0]", MoveResult.DONE)
+    late = ResultMessage("m", world.names.fs, 0, "thief", 1, (file,))
+    data = b"\n" + messages.encode(late).replace(number, odd)
+    world.connection("mover").publish(world.names.result_subject("thief"), data)
+    world.mover("m1")
+    world.submit(*world.files(1))
+    assert world.pump_until_empty() == {"done": 1}
+    assert world.dispatch.counts.refused == 1  # type: ignore[attr-defined]
+
+
 def test_a_forged_result_ends_no_act(world: ClusterWorld) -> None:
     """A stolen mover key may publish results, but cannot sign them."""
     (path,) = world.files(1)

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Literal, Protocol
 
-from annotated_types import Ge
+from annotated_types import Ge, Lt
 
 from tierd.clock import Clock
 from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.changelogs.tallies import Tally
 
-Natural = Annotated[int, Ge(0)]
+Natural = Annotated[int, Ge(0), Lt(1 << 63)]
 
 
 class TallyOutcome(Enum):
@@ -78,14 +78,14 @@ class ReaderState:
     started: float
     seen: float
     """Epoch seconds by the reader's clock."""
-    mdts: dict[str, int]
+    mdts: dict[str, Natural]
     """MDTs that it reads, with the index of the last record that it has read."""
-    waiting: dict[str, int] = field(default_factory=dict)
+    waiting: dict[str, Natural] = field(default_factory=dict)
     """Tallies that wait for the leader, by MDT."""
-    records: int = 0
+    records: Natural = 0
     """Records since its start."""
-    tallies: int = 0
-    rewinds: int = 0
+    tallies: Natural = 0
+    rewinds: Natural = 0
     problem: str = ""
     """Why it reads nothing; "" while it works."""
     version: Literal[1] = 1
