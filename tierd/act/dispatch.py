@@ -95,9 +95,9 @@ class DispatchState:
     """Moves on other nodes, for status and metrics."""
 
     connected: bool
-    """Whether there is a connection to NATS."""
+    """Whether NATS answers. Too few of its servers keep a connection, and refuse requests."""
     trouble: str
-    """Why there is no connection; "" while there is one."""
+    """Why it does not; "" while it does."""
     movers: Sequence[RemoteMover]
     standbys: Sequence[RemoteStandby]
     under_way: Mapping[str, int]

@@ -134,6 +134,8 @@ class NatsDispatch(Dispatch):
         self._ended: deque[MoveOutcome] = deque()
         self._unacknowledged: list[Delivery] = []
         self._permit: Permit | None = None
+        self._refused = ""
+        """Why NATS, though connected, did not answer or refused a request when it was asked last."""
         self._sources: set[str] = set()
         self._expired: Counter[str] = Counter()
         self._ended_at: deque[tuple[float, int]] = deque()
@@ -163,8 +165,10 @@ class NatsDispatch(Dispatch):
                 if self._permit is None or self._permit.generation != self.claim.generation:
                     self._write_permit(self.claim.generation, "")
                 self._look_for_movers()
+                self._refused = ""
         except BrokerError as error:
-            return Refusal(Reason.NO_BROKER, str(error.strerror or error))
+            self._refused = str(error.strerror or error)
+            return Refusal(Reason.NO_BROKER, self._refused)
         if not self._threads():
             return Refusal(Reason.NO_MOVERS, "no mover is running: start tierd-mover@ on a node, or see tierctl movers")
         return None
@@ -204,9 +208,11 @@ class NatsDispatch(Dispatch):
         return Counter({source: files for source, files in tuple(self._from_source.items()) if files})
 
     def state(self) -> DispatchState:
+        trouble, now = self.connection.trouble or self._refused, self.clock.now()
+        oldest = min([message.sent_at for message in tuple(self._sent.values())], default=now)
         return DispatchState(
-            self.connection.connected, self.connection.trouble, movers=self.movers, standbys=self.standbys,
-            under_way=self.by_source, oldest_seconds=self.oldest_seconds,
+            not trouble, trouble, movers=self.movers, standbys=self.standbys,
+            under_way=self.by_source, oldest_seconds=max(0.0, now - oldest),
             journal_lag=len(self.journal.changes or ()), counts=self.counts)
 
     def nids(self) -> Collection[str] | None:
@@ -215,12 +221,6 @@ class NatsDispatch(Dispatch):
             return None
         since = self.clock.now() - NIDS_SECONDS
         return [nid for nid, seen_at in tuple(self._nids.items()) if seen_at > since]
-
-    @property
-    def oldest_seconds(self) -> float:
-        """Age of the oldest message without its last result; 0 without one."""
-        sent = [message.sent_at for message in tuple(self._sent.values())]
-        return max(0.0, self.clock.now() - min(sent)) if sent else 0.0
 
     @property
     def files_per_second(self) -> float:
@@ -346,10 +346,9 @@ class NatsDispatch(Dispatch):
         return found
 
     def _pools(self) -> Mapping[str, tuple[str, ...]]:
-        try:
+        with suppress(OSError):
             return self.filesystem.pools()
-        except OSError:
-            return {}
+        return {}
 
     def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
         message.sent_at, message.deadline = now, now + self.settings.cluster.deadline_seconds

@@ -126,9 +126,8 @@ class Candidate:
         leader = SeenClaim(0)
         with suppress(OSError):
             leader = read_claim(self.claim.folder)
-        if follower is not None:
-            with suppress(OSError):
-                behind = follower.behind_messages()
+        with suppress(OSError):
+            behind = follower.behind_messages() if follower is not None else None
         if behind == 0 and not problem:
             self._copied_at = now
         self.standby = replace(

@@ -390,14 +390,13 @@ class Mover:
         while refusals < MAX_REFUSALS:
             try:
                 attempt()
+                return
             except BrokerRefused as error:
                 if not refusals:
                     log.warning("NATS refuses a result: %s", error.strerror or error)
                 refusals += 1
             except BrokerError:
                 pass
-            else:
-                return
             pause.wait(RETRY_SECONDS)
 
     # -- beside the work --------------------------------------------------------------------------------------------

@@ -174,8 +174,8 @@ def restraint_metrics(daemon: Daemon, beside: MetricsContext) -> Iterator[Metric
 
 
 STANDING_BY = "Whether this tierd stands by for another one, which leads (1), or leads (0)."
-NATS_UP = ("Whether tierd is connected to NATS (1) or not (0). Without NATS it plans and moves nothing, and a standby"
-           " cannot lead.")
+NATS_UP = ("Whether NATS answers tierd (1) or not (0). Without NATS it plans and moves nothing, and a standby cannot"
+           " lead.")
 
 
 def mover_metrics(state: DispatchState) -> Iterator[Metric]:

@@ -114,12 +114,17 @@ def test_one_of_three_servers_may_fail_and_two_may_not(brokers: list[Broker], tm
         assert found["done"] == 10
         brokers[1].kill()
         until(lambda: reason(world) == Reason.NO_BROKER, "without a majority the leader plans nothing", 30)
+        until(lambda: dispatch.connection.connected, "the server that is left accepts connections", 30)
+        assert reason(world) == Reason.NO_BROKER
+        state = dispatch.state()
+        assert (state.connected, bool(state.trouble)) == (False, True)  # TierdNatsDown
         world.submit(*paths[20:])
         world.gate.pump(world.clock.now() + 1.0)
         assert all(world.pool(path) == "hdd" for path in paths[20:])
         brokers[1].start()
         until(lambda: reason(world) is None, "the majority is back", 60)
         assert world.pump_until_empty()["done"] == 10
+        assert dispatch.state().connected
         assert world.outcomes() == dict.fromkeys(paths, "done")
     finally:
         world.close()
