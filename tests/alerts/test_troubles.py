@@ -78,16 +78,17 @@ def simulated(trouble: Trouble, folder: Path) -> tuple[Series, str]:
 
 def unit_test(trouble: Trouble, series: Series) -> dict[str, Any]:
     """A promtool test: quiet while the site is healthy, firing after the patience of the rule."""
-    whole = trouble.healthy_minutes + trouble.minutes + (round(60 * trouble.hours) or patience(trouble.alert))
+    step = trouble.step_minutes
+    whole = trouble.healthy_minutes + trouble.minutes + (round(60 * trouble.hours / step) or patience(trouble.alert))
     firing = f'ALERTS{{alertname="{trouble.alert}", alertstate="firing"}}'
     return {
-        "name": trouble.alert, "interval": "1m",
+        "name": trouble.alert, "interval": f"{step}m",
         "input_series": list(promtool_series(series, names_of(trouble.alert), whole, trouble.trends)),
         "promql_expr_test": [
-            {"expr": firing, "eval_time": f"{trouble.healthy_minutes - 1}m", "exp_samples": []},
-            {"expr": f"count({firing}) > bool 0", "eval_time": f"{whole - 1}m", "exp_samples": [
+            {"expr": firing, "eval_time": f"{step * (trouble.healthy_minutes - 1)}m", "exp_samples": []},
+            {"expr": f"count({firing}) > bool 0", "eval_time": f"{step * (whole - 1)}m", "exp_samples": [
                 {"labels": "{}", "value": 1}]}],
-        "alert_rule_test": [{"alertname": trouble.alert, "eval_time": f"{whole - 1}m", "exp_alerts": []}],
+        "alert_rule_test": [{"alertname": trouble.alert, "eval_time": f"{step * (whole - 1)}m", "exp_alerts": []}],
     }
 
 
@@ -111,7 +112,7 @@ def test_trouble_makes_its_alert_fire(trouble: Trouble, tmp_path: Path) -> None:
     assert names_of(trouble.alert) - exposed <= OPTIONAL, "a rule asks for what nobody exposes"
     rules = rules_for({trouble.alert}, GROUPS)
     wanted = {group["name"] for group in rules["groups"]}
-    tests = {"rule_files": [str(tmp_path / "rules.yml")], "evaluation_interval": "1m",
+    tests = {"rule_files": [str(tmp_path / "rules.yml")], "evaluation_interval": f"{trouble.step_minutes}m",
              "group_eval_order": [name for name in ORDER if name in wanted], "tests": [unit_test(trouble, series)]}
     # JSON is YAML too, and is written faster
     (tmp_path / "rules.yml").write_text(json.dumps(rules), encoding="utf-8")

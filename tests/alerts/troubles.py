@@ -59,6 +59,8 @@ class Trouble:
     """So many sites have the trouble at once."""
     hours: float = 0.0
     """When the alert must fire at the latest; 0: by what its rules wait for."""
+    step_minutes: int = 1
+    """Time between two samples: promtool reads 10,000 at most, and a week has more minutes."""
 
 
 def event(kind: str, **values: object) -> Change:
@@ -394,7 +396,7 @@ TROUBLES = (
                                          for t in ("OST0000", "OST0001")],
             jobs=(STREAM, replace(NOISE, start_seconds=200.0)), site={"settings": ACTING, "model": FluidCluster}),
     Trouble("TierdDryRunForgotten", lambda _: None,
-            jobs=(*FOUR_STREAMS, replace(NOISE, start_seconds=180.0)), site=DRY_SITE),
+            jobs=(*FOUR_STREAMS, replace(NOISE, start_seconds=180.0)), site=DRY_SITE, hours=150.0, step_minutes=5),
     Trouble("TierdBlind", event("exporter_unreachable", seconds=36000.0), site=TIERD_SITE),
     Trouble("TierdSourceStale", lost_source, site=TIERD_SITE),
     Trouble("TierdWebConfigNotReloaded", bad_web_config, site={**TIERD_SITE, "with_web_config": True}),
