@@ -155,7 +155,7 @@ class GeneralLimits(Limits):
 class ClaimSettings(Table):
     """Folder and expiry of the claim."""
 
-    folder: str = "/.tierd"
+    folder: Annotated[str, text_like(r"(?!(?:.*/)?\.\.?(?:/|$)).*[^/].*", "name a folder of its own")] = "/.tierd"
     """Path below the root of the file system, for root only. All its tierd daemons must use the same folder."""
     expiry_seconds: Annotated[float, Ge(10)] = 45.0
     """Another tierd takes over a claim that was not renewed for this time. Its holder stops after half of it."""

@@ -62,6 +62,14 @@ def test_a_value_instead_of_a_table_is_refused(text: str) -> None:
         parse(text.encode(), "tierd.toml")
 
 
+@pytest.mark.parametrize("folder", ["", "/", ".", "..", "../x", "/a/../../x"])
+def test_the_claim_has_a_folder_of_its_own_in_the_file_system(folder: str) -> None:
+    """Outside of it two tierd could both hold the claim; everybody can read the root, and there the key."""
+    with pytest.raises(ConfigurationError, match="name a folder of its own"):
+        parse(f'[claim]\nfolder = "{folder}"\n'.encode(), "tierd.toml")
+    assert parse(b'[claim]\nfolder = "/admin/.tierd"\n', "tierd.toml").claim.folder == "/admin/.tierd"
+
+
 def test_a_scope_takes_from_the_file_what_it_does_not_say() -> None:
     text = b"""\
 [act]
