@@ -187,6 +187,7 @@ def parse_mounts(body: bytes, url: str) -> list[ClientLoad]:
     """Buckets by mount, pool, whether they are of pages, and target: targets may have different bounds."""
     limits: defaultdict[tuple[Mount, str, str, str], list[float]] = defaultdict(list)
     driver: dict[str, int] = {}
+    rpcs: defaultdict[Mount, list[RpcLoad]] = defaultdict(list)
     with naming(url):
         for name, labels, value in samples_of(body, _OF_MOUNTS, driver):
             if "fs" not in labels or "mount" not in labels:
@@ -206,15 +207,14 @@ def parse_mounts(body: bytes, url: str) -> list[ClientLoad]:
                 buckets[series][float(labels.get("le", "inf"))] = value
             elif rest in _LIMITS:
                 limits[mount, kind, of, rest].append(value)
-    rpcs: defaultdict[Mount, list[RpcLoad]] = defaultdict(list)
-    for (mount, (kind, of, direction), in_pages, _), cumulative in buckets.items():
-        counts = single(cumulative, 1.0, lambda last: last + 1)
-        modify = direction == "modify"
-        limit = sum(limits.get((mount, kind, of, f"max_{'modify_' * modify}rpcs_in_flight"), ()))
-        targets = max(sum(limits.get((mount, kind, of, "targets"), (1.0,))), 1.0)
-        pages = 0.0 if modify else min(limits.get((mount, kind, of, "max_pages_per_rpc"), (0.0,)))
-        rpcs[mount].append(RpcLoad(kind, of, direction, {} if in_pages else counts, counts if in_pages else {},
-                                   max_in_flight=limit / targets, max_pages=pages))
+        for (mount, (kind, of, direction), in_pages, _), cumulative in buckets.items():
+            counts = single(cumulative, 1.0, lambda last: last + 1)
+            modify = direction == "modify"
+            limit = sum(limits.get((mount, kind, of, f"max_{'modify_' * modify}rpcs_in_flight"), ()))
+            targets = max(sum(limits.get((mount, kind, of, "targets"), (1.0,))), 1.0)
+            pages = 0.0 if modify else min(limits.get((mount, kind, of, "max_pages_per_rpc"), (0.0,)))
+            rpcs[mount].append(RpcLoad(kind, of, direction, {} if in_pages else counts, counts if in_pages else {},
+                                       max_in_flight=limit / targets, max_pages=pages))
     return [ClientLoad(host_of(url), mount[1], mount[0], 0.0, 0.0, rpcs=combined(rpcs[mount]), fabric_driver=driver,
                        **mounts[mount]) for mount in dict.fromkeys([*mounts, *rpcs])]
 
@@ -404,16 +404,16 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
                   and "fs" in labels):
                 key = target_of(labels), name, labels.get("direction", ""), int(labels.get("size", "0"))
                 buckets[key][float(labels.get("le", "inf"))] = value
-    for (target, name, direction, size), cumulative in buckets.items():
-        counters, counts = found[target], single(cumulative, _UNITS[name], lambda last: 2 * last)
-        if name == _SIZES:
-            counters.sizes = counts
-        elif name == _LATENCY:
-            counters.usec_by_size[size] = counts
-        elif direction == "write":
-            counters.msec = counts
-        else:
-            counters.read_msec = counts
+        for (target, name, direction, size), cumulative in buckets.items():
+            counters, counts = found[target], single(cumulative, _UNITS[name], lambda last: 2 * last)
+            if name == _SIZES:
+                counters.sizes = counts
+            elif name == _LATENCY:
+                counters.usec_by_size[size] = counts
+            elif direction == "write":
+                counters.msec = counts
+            else:
+                counters.read_msec = counts
     return found
 
 

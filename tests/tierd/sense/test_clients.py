@@ -85,7 +85,9 @@ def test_the_omni_path_driver_of_a_client(capture: Callable[[str], Path], tmp_pa
     b'lustre_lnet_omni_path_parameter{setting="krcvqs"} +Inf',
     b'lustre_llite_read_ahead_hits_total{fs="l",mount="/m"} NaN',
     b'lustre_llite_statahead_started_total{fs="l",mount="',
-    b'lustre_osc_pages_per_rpc_bucket{fs="l",mount="/m",direction="read",le="many"} 3'])
+    b'lustre_osc_pages_per_rpc_bucket{fs="l",mount="/m",direction="read",le="many"} 3',
+    b'lustre_osc_pages_per_rpc_bucket{fs="l",mount="/m",direction="read",le="NaN"} 3',
+    b'lustre_osc_pages_per_rpc_bucket{fs="l",mount="/m",direction="read",le="-Inf"} 3'])
 def test_an_impossible_sample_of_a_client_makes_its_exposition_invalid(line: bytes) -> None:
     with pytest.raises(SourceError, match="n17"):
         nodes.parse_mounts(line + b"\n", "http://n17:9169/metrics")
