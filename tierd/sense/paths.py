@@ -20,7 +20,7 @@ class PathCache:
         self._size = size
         self._paths: OrderedDict[Fid, str] = OrderedDict()
         self._places: set[str] = set()
-        """These paths, all directories above them, and those that were in the cache before."""
+        """These paths, those before, directories of files that got another path, and all directories above."""
         self._renamed: set[Fid] = set()
         """What was renamed, as far as it may be a directory: the record of its creation may come later."""
         self._unanswered: set[Fid] = set()
@@ -64,11 +64,14 @@ class PathCache:
         self._paths.move_to_end(fid)
         if len(self._paths) > self._size:
             self._paths.popitem(last=False)
-        place = path
+        self.note_place(path)
+        return path
+
+    def note_place(self, place: str) -> None:
+        """Remember that a file has this path, or is in this directory."""
         while len(place) > 1 and place not in self._places:
             self._places.add(place)
             place = directory_of(place)
-        return path
 
     def place(self, fid: Fid) -> str:
         """Path of a directory, or its FID in brackets if the path is unknown; "" without a FID."""
@@ -93,13 +96,8 @@ class PathCache:
         while self._unanswered:
             self._paths.pop(self._unanswered.pop(), None)
 
-    def renamed(self, fid: Fid) -> None:
-        """Drop all paths, for this directory may be part of any. Its own path will be asked for."""
-        self.clear()
-        self.note_renamed(fid)
-
     def note_renamed(self, fid: Fid) -> None:
-        """Remember that a directory, which is part of no path, was renamed."""
+        """Remember that something, which may be a directory, was renamed: its path will be asked for."""
         if len(self._renamed) >= self._size:
             self._renamed.clear()
         self._renamed.add(fid)

@@ -7,7 +7,7 @@ which :meth:`CountTables.settle` may change. A full table drops what was added f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -273,7 +273,7 @@ class CountTables:
             run.ended_at = time
             self.shared_runs = [*self.shared_runs[1 - MAX_SHARED_RUNS:], run]
 
-    def move_directory(self, old: str, new: str) -> list[Fid]:
+    def move_directory(self, old: str, new: str, note: Callable[[str], None]) -> list[Fid]:
         """Give the files in a directory and below it the path that it was renamed to. Returns these files.
 
         The counts of what was done there before stay those of the old path.
@@ -283,7 +283,10 @@ class CountTables:
                  if name == old or name.startswith(f"{old}/")}
         rows = files.rows()
         rows = rows[np.isin(files.place[rows], list(below))] if below else rows[:0]
-        files.place[rows] = [places[below[number]] for number in files.place[rows].tolist()]
+        renamed = [below[number] for number in files.place[rows].tolist()]
+        files.place[rows] = [places[place] for place in renamed]
+        for place in set(renamed):
+            note(place)
         return files.fids_of(rows)
 
     def forget(self, rows: Ints) -> None:

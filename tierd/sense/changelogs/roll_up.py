@@ -23,7 +23,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.nid import nid_text
 from tierd.loads import Bools, Ints, Names
@@ -142,19 +141,21 @@ class RollUp:
             fid = as_fid(fields.target[at].tobytes())
             if fid in created:
                 continue
-            old = self._old_path(counted.renames[int(fields.number[at])])
+            renamed = counted.renames[int(fields.number[at])]
+            old = self._named(renamed.source_parent, renamed.source_name.decode("utf-8", "surrogateescape"))
             concerns_paths = fid in made or fid in self._path.known or self._path.may_contain(old)
             if concerns_paths:
                 self._add(fields.at(slice(begin, at)), job[begin:at], counted)
                 begin = at
             if self._files.row_of(fid) >= 0:
                 self._path.forget(fid)
-            elif concerns_paths:
-                self._path.renamed(fid)
-                if old and (new := self._path(fid)):
-                    moved += self._known.move_directory(old, new)
-            else:
-                self._path.note_renamed(fid)
+                continue
+            self._path.note_renamed(fid)
+            if concerns_paths:
+                new = self._named(renamed.parent, counted.name(fields, at))  # as of then: it may have moved on since
+                self._path.clear()  # it may be part of any path
+                if old and new:
+                    moved += self._known.move_directory(old, new, self._path.note_place)
         self._add(fields.at(slice(begin, None)), job[begin:], counted)
         # Lustre writes no other record of a file that a rename overwrites
         self._known.forget(self._files.known_rows([one.target for one in counted.renames.values()
@@ -162,10 +163,10 @@ class RollUp:
         self._known.settle()
         return moved, self._moves
 
-    def _old_path(self, renamed: Record) -> str:
-        """The path from which a record renames something; "" if it is unknown."""
-        above = self._path(renamed.source_parent) if renamed.source_parent else ""
-        return join(above, renamed.source_name.decode("utf-8", "surrogateescape")) if above else ""
+    def _named(self, parent: Fid | None, name: str) -> str:
+        """The path of a name in a directory; "" if it is unknown."""
+        above = self._path(parent) if parent else ""
+        return join(above, name) if above else ""
 
     def _without_echoes(self, counted: CountedRecords, job: Ints) -> tuple[Fields, Ints]:
         """The records that are not of tierd's own moves, and the numbers of their jobs."""
@@ -185,10 +186,8 @@ class RollUp:
         if not len(fields):
             return
         for at in np.flatnonzero(fields.kind == MKDIR).tolist():
-            above = self._path(as_fid(fields.parent[at].tobytes()))
-            if above:
-                self._path.learn(as_fid(fields.target[at].tobytes()), join(above, counted.name(fields, at)),
-                                 float(fields.time[at]))
+            if path := self._named(as_fid(fields.parent[at].tobytes()), counted.name(fields, at)):
+                self._path.learn(as_fid(fields.target[at].tobytes()), path, float(fields.time[at]))
         if self._path.changes != self._changes or len(self._parents) > 4 * self._known.max_counts:
             self._changes, self._parents, self._counts_in = self._path.changes, KeyIndex(3), self._counts_in[:0]
         row = self._rows(fields, job)

@@ -196,6 +196,34 @@ def test_a_directory_is_renamed_that_no_record_named_before(parent: Fid, rename:
 
 
 @pytest.mark.parametrize("size", [1, 9])
+def test_two_directories_that_trade_their_names_keep_their_files(size: int) -> None:
+    """When the first rename is read, all are done."""
+    old, new = Fid(7, 8), Fid(7, 9)
+    paths = {PROJ: "/proj", old: "/proj/live", new: "/proj/next"}
+    table = ActivityTable(paths.__getitem__)
+    table.add([[one._replace(parent=parent) for number, parent in ((1, old), (2, new)) for one in lived(number)]])
+    paths |= {old: "/proj/next", new: "/proj/live"}
+    renames = [renamed(old, PROJ, b"live", b"tmp"), renamed(new, PROJ, b"next", b"live"),
+               renamed(old, PROJ, b"tmp", b"next")]
+    table.add([renames[at:at + size] for at in range(0, len(renames), size)])
+    assert {c.path for a in table.of_job("m.2", 0) for c in a.candidates} == {"/proj/next/f1", "/proj/live/f2"}
+    table.add([[record(RecordType.OPEN, 1, 30.0, b"r.3", parent=old)]])
+    assert [(seen.directory, seen.opens) for seen in table.of_job("r.3", 0)] == [("/proj/next", 1)]
+
+
+def test_a_directory_is_renamed_after_the_one_above_it() -> None:
+    """No record in between names either."""
+    paths = dict(ABOVE) | {Fid(7, 7): "/"}
+    table = ActivityTable(paths.__getitem__)
+    table.add([lived(1)])
+    paths |= {PROJ: "/old", DIRECTORY: "/old/in"}
+    table.add([[renamed(PROJ, Fid(7, 7), b"proj", b"old")]])
+    paths[DIRECTORY] = "/old/7"
+    table.add([[renamed(DIRECTORY, PROJ, b"in", b"7")]])
+    assert [c.path for c in table.of_job("m.2", 0)[0].candidates] == ["/old/7/f1"]
+
+
+@pytest.mark.parametrize("size", [1, 9])
 def test_a_directory_is_made_and_renamed_in_one_read(size: int) -> None:
     paths = dict(ABOVE) | {Fid(7, 7): "/proj/out"}
     table = ActivityTable(paths.__getitem__)

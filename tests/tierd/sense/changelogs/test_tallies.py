@@ -188,8 +188,8 @@ def test_the_leader_learns_where_files_are_after_the_rename_of_a_directory() -> 
     reader.add([file_life(1)])
     leader.add([tally_of(reader.tally(), 3)])
     paths |= {Fid(0x200000402, 0): "/proj/moved", Fid(0x200000402, 9): "/proj"}
-    reader.add([[Record(4, RecordType.RENAME, 1000.0, source=Fid(0x200000402, 0), source_name=b"d0",
-                        source_parent=Fid(0x200000402, 9))]])
+    reader.add([[Record(4, RecordType.RENAME, 1000.0, parent=Fid(0x200000402, 9), name=b"moved",
+                        source=Fid(0x200000402, 0), source_name=b"d0", source_parent=Fid(0x200000402, 9))]])
     leader.add([tally_of(reader.tally(), 4)])
     assert [file.path for file in leader.of_job("a.1", 0.0)[0].candidates] == ["/proj/moved/x1"]
 
