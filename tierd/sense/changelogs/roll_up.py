@@ -54,25 +54,25 @@ from tierd.sense.changelogs.tallies import OtherMove
 from tierd.sense.own_moves import OwnMoves
 from tierd.sense.paths import PathCache, directory_of, join
 
-MOST_CLIENTS = 100_000
-"""NIDs in the cache. A choice."""
+MOST_KEYS = 100_000
+"""Job ids and NIDs in each cache. MDTs leave bytes of earlier records behind their ends: others make another key."""
 
 
 class Interned:
     """Numbers of names that stand in records as keys of fixed size. Each key is decoded once."""
 
     def __init__(self, words: int, decode: Callable[[bytes], str]) -> None:
-        self._keys = KeyIndex(words)
+        self.keys = KeyIndex(words)
         self._decode = decode
         self._number: NDArray[np.int64] = np.zeros(64, np.int64)
         self._known = 0
 
     def numbers_of(self, keys: Words, names: Names) -> Ints:
-        found = self._keys.numbers_of(keys)
-        self._number = grown(self._number, len(self._keys))
-        for key in range(self._known, len(self._keys)):
-            self._number[key] = names[self._decode(self._keys.keys[key].tobytes())]
-        self._known = len(self._keys)
+        found = self.keys.numbers_of(keys)
+        self._number = grown(self._number, len(self.keys))
+        for key in range(self._known, len(self.keys)):
+            self._number[key] = names[self._decode(self.keys.keys[key].tobytes())]
+        self._known = len(self.keys)
         return self._number[found]
 
 
@@ -105,7 +105,7 @@ class RollUp:
 
     def read(self, records: Records) -> CountedRecords:
         """The fields of records. This changes no table."""
-        if len(self._nids) > MOST_CLIENTS:
+        if max(len(self._nids), len(self._clients.keys)) > MOST_KEYS:
             self._nids, self._clients = Names(), Interned(3, nid_name)
             self._known.forget_clients()
         nids, clients = self._nids, self._clients
@@ -130,7 +130,7 @@ class RollUp:
         id of a job: of a migration or a setstripe, not of files that grew.
         """
         self._moves = []
-        if self._known.compactions != self._compactions:
+        if self._known.compactions != self._compactions or len(self._jobs.keys) > MOST_KEYS:
             self._begin()
         job = self._jobs.numbers_of(counted.fields.job, self._counts.jobs)
         fields, job = self._without_echoes(counted, job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -19,6 +19,7 @@ from simulator.servers.changelog_bytes import encode
 from tests.damaged import damage, damaged
 from tests.lustre.changelog.test_properties import records as any_record
 from tierd.model import MAX_CLIENTS
+from tierd.sense.changelogs import roll_up
 from tierd.sense.changelogs.packed import Records, packed_pieces
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import TallyLimits
@@ -246,3 +247,23 @@ def test_bytes_behind_the_end_of_a_job_id_are_not_part_of_it() -> None:
         data[at + 64 + 5:at + 64 + 32] = b"x" * 27
         at = shape[1]
     same([bytes(data)])
+
+
+def test_bytes_behind_job_ids_and_nids_take_no_memory_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An MDT thread writes each record into the same memory: what is behind a short job id is of one before."""
+    made = list[roll_up.Interned]()
+
+    class Noted(roll_up.Interned):
+        def __init__(self, words: int, decode: Callable[[bytes], str]) -> None:
+            super().__init__(words, decode)
+            made.append(self)
+
+    monkeypatch.setattr(roll_up, "Interned", Noted)
+    monkeypatch.setattr(roll_up, "MOST_KEYS", 20)
+    filled = table(max_files=9, max_counts=9)
+    for number in range(100):
+        data = bytearray(packed(each._replace(uid=1, nid="10.0.0.1@tcp") for each in lived(7)[:1]))
+        data[72:76] = data[140:144] = number.to_bytes(4, "little")
+        filled.add(packed_pieces(bytes(data)))
+    assert max(len(each.keys) for each in made) <= 21
+    assert [(seen.creates, seen.clients) for seen in filled.of_job("m.2", 0.0)] == [(100, ("10.0.0.1@tcp",))]
