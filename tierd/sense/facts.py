@@ -33,14 +33,14 @@ class FillRates:
 
     def measured(self, fill: Mapping[str, TargetFill], now: float) -> dict[str, TargetFill]:
         """The targets with their growth (bytes per second) since the oldest kept reading; 0 at the first."""
+        while self._past and self._past[-1][0] >= now:  # the clock was set back
+            self._past.pop()
         self._past.append((now, fill))
         while len(self._past) > 1 and self._past[0][0] < now - self._span_seconds:
             self._past.popleft()
         then, before = self._past[0]
-        if now <= then:
-            return dict(fill)
         return {target: replace(room, growth_bytes_per_second=(before[target].avail_bytes - room.avail_bytes)
-                                / (now - then) if target in before else 0.0)
+                                / (now - then) if target in before and now > then else 0.0)
                 for target, room in fill.items()}
 
 
