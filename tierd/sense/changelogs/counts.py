@@ -85,7 +85,7 @@ class CountTable:
             self._of_job = None
         return number
 
-    def numbers(self, job: Ints, place: Ints) -> Ints:
+    def numbers(self, job: Ints, place: NDArray[np.integer]) -> Ints:
         """Numbers of the counts of jobs in directories, made if needed."""
         pairs, at = distinct(job << _PLACE_BITS | place)
         mask = (1 << _PLACE_BITS) - 1
@@ -144,7 +144,7 @@ class CountTable:
         found = owner.astype(np.int64)
         moved = ~self.in_table[found] | (self.place[found] != place)
         if moved.any():
-            found[moved] = self.numbers(self.job[found[moved]], place[moved].astype(np.int64))
+            found[moved] = self.numbers(self.job[found[moved]], place[moved])
         return found
 
     def at_work(self, numbers: Ints, time: Floats) -> None:

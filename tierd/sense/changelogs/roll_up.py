@@ -234,7 +234,7 @@ class RollUp:
         files.put_names(new, counted.text, fields.name_at[made], fields.name_bytes[made])
         self._known.list_files(numbers, new)
         self._count(UNLINKS, self._in_parent(job[astray], stray.parent), stray)
-        self._count(UNLINKS, self._counts.present(files.owner[gone], files.place[gone]), fields.at(removed))
+        self._count(UNLINKS, self._counts.numbers(job[removed], files.place[gone]), fields.at(removed))
         files.present[gone] = False
         live = files.present[row] & (kind != CREATE) & (kind != UNLINK)
         found = np.flatnonzero((kind == OPEN) & ~files.present[row])

@@ -73,6 +73,15 @@ def test_unlinked_and_open_files_are_no_candidates() -> None:
     assert seen.unlinks == 1
 
 
+def test_an_unlink_is_of_the_job_that_did_it() -> None:
+    """Somebody removes the files of a job that has done nothing for long."""
+    table = ActivityTable(resolve)
+    table.add([lived(1)])
+    table.add([[record(RecordType.UNLINK, 1, 500.0, b"rm.0", name=b"f1")._replace(nid="10.0.0.9@tcp")]])
+    assert [(seen.job, seen.unlinks, seen.last_time, seen.clients) for job in ("m.2", "rm.0")
+            for seen in table.of_job(job, 0)] == [("m.2", 0, 10.1, ()), ("rm.0", 1, 500.0, ("10.0.0.9@tcp",))]
+
+
 def test_a_file_renamed_into_place_is_known_by_its_last_name() -> None:
     table = ActivityTable(resolve)
     moved = record(RecordType.RENAME, 99, 11, name=b"final", parent=OTHER, source=Fid(0x200000403, 1))
