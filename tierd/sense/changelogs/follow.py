@@ -311,7 +311,7 @@ class ChangelogClearing:
         for mdt, reader in self._readers.items():
             index = positions.get(mdt, 0)
             last, at = self._cleared.get(mdt, (0, -CLEAR_AGAIN_SECONDS))
-            if index and (index > last or now - at >= CLEAR_AGAIN_SECONDS or mdt in self._logged):
+            if index and (index > last or not 0 <= now - at < CLEAR_AGAIN_SECONDS or mdt in self._logged):
                 self._one(follower, mdt, reader, index, now)
 
     def _one(self, follower: Follower, mdt: str, reader: str, index: int, now: float) -> None:
