@@ -297,11 +297,10 @@ class Poller(Generic[Found]):
             name, read = self._nodes[0]
             self._nodes.rotate(-1)
             self.faults.pop(name, None)
-            found: Mapping[str, Found] = {}
             try:
                 found = read(pools)
             except (OSError, ValueError) as error:
-                self.faults[name] = str(error)
+                found, self.faults[name] = {}, str(error)
             now = self._clock.now()
             then, before = self._known.get(name, (now, {}))
             self._known[name] = now, found
@@ -443,7 +442,8 @@ class DiskPoller(Poller[DiskCounters]):
             self.max_rpc_bytes.update({target: each.max_rpc_bytes for target, each in turn.after.items()
                                        if each.max_rpc_bytes})
             for target, after in turn.after.items():  # the first reading says what was done since the mount
-                writes = difference(turn.before.get(target, DiskCounters()), after, turn.time)
+                first = after if target in self._writes else DiskCounters()
+                writes = difference(turn.before.get(target, first), after, turn.time)
                 if writes is not None and (writes.sizes or writes.request_msec):
                     self._writes[target] = (*self._writes.get(target, ()), writes)[-KEPT:]
         return dict(self._writes)

@@ -65,7 +65,8 @@ def test_differences_between_readings_and_what_is_known_of_a_server_while_it_ans
     driver = {"krcvqs": 2}
     answers = [DiskCounters({4096: 10.0}, {1: 10.0}, fabric_driver=driver),
                DiskCounters({4096: 15.0, 8192: 2.0}, {1: 15.0, 16: 2.0}, {128: 13.0}),
-               DiskCounters({4096: 1.0}, {1: 1.0}), None]
+               DiskCounters({4096: 1.0}, {1: 1.0}), None, DiskCounters({4096: 90.0}, {1: 90.0}),
+               DiskCounters({4096: 93.0}, {1: 93.0})]
 
     def read(_: object) -> Mapping[str, DiskCounters]:
         answer = answers.pop(0)
@@ -83,6 +84,8 @@ def test_differences_between_readings_and_what_is_known_of_a_server_while_it_ans
     assert len(poller()["l-OST0001"]) == 2, "it was mounted again"
     poller()
     assert poller.faults == {URL: "no route to host"}
+    assert len(poller()["l-OST0001"]) == 2, "what was done since the mount has been counted"
+    assert poller()["l-OST0001"][-1].sizes == {4096: 3.0}
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=12))
