@@ -30,6 +30,7 @@ from tierd.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.sense.changelogs.packed import Records, packed_pieces
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
+from tierd.text import utc_text
 
 log = logging.getLogger("tierd.sense")
 ReadFrom = Callable[[str, int], bytes]
@@ -258,9 +259,8 @@ class TimedCalls:
         return cast("Answer", call.answer.result())
 
     def _timeout(self, call: _Call) -> TimeoutError:
-        waited_seconds = max(self._timeout_seconds, self._clock.now() - call.begun_at)
-        return TimeoutError(errno.ETIMEDOUT, f"{call.doing} has taken {waited_seconds:.0f} s so far: the MDS is down, "
-                            "in recovery or slow")
+        return TimeoutError(errno.ETIMEDOUT, f"{call.doing} has not returned since {utc_text(call.begun_at)}: the MDS "
+                            "is down, in recovery or slow")
 
     def under_way(self) -> str:
         """The calls that have not returned, for people; "" for none. Any thread may ask."""

@@ -27,6 +27,7 @@ from tierd.clock import Clock
 from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.changelogs.tallies import Tally
+from tierd.text import utc_text
 
 Natural = Annotated[int, Ge(0), Lt(1 << 63)]
 
@@ -240,9 +241,8 @@ class TallySource:
     def _problems(self) -> Iterable[str]:
         now = self._clock.now()
         for mdt, state in self._mdts.items():
-            silent_seconds = now - state.since
-            if not 0 <= silent_seconds <= self._blind_seconds:
-                yield f"changelog of {mdt}: no reader has sent a tally for {max(0.0, silent_seconds):.0f} s"
+            if not 0 <= now - state.since <= self._blind_seconds:
+                yield f"changelog of {mdt}: no reader has sent a tally since {utc_text(state.since)}"
             elif not state.heard:
                 yield f"changelog of {mdt}: waiting for the first tally of a reader"
             elif why := state.problem or state.not_recording:

@@ -128,7 +128,7 @@ def test_an_mdt_is_blind_without_tallies_and_with_a_problem() -> None:
     with pytest.raises(ChangelogError, match="waiting for the first tally"):
         world.take()
     world.clock.at += 31.0
-    with pytest.raises(ChangelogError, match="no reader has sent a tally for 31 s"):
+    with pytest.raises(ChangelogError, match="no reader has sent a tally since 1970-01-01 00:16:40 UTC"):
         world.take()
     assert world.checked.age.stale
     world.take(tally(0, 5))
