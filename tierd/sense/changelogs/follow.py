@@ -44,10 +44,11 @@ class ChangelogError(OSError):
 class MissingRecordsError(ChangelogError):
     """Records are lost: the known state of directories may be wrong."""
 
-    def __init__(self, message: str, mdts: Collection[str]) -> None:
-        """``mdts`` are the MDTs whose records are lost (``MDT0000``)."""
-        super().__init__(message)
+    def __init__(self, message: str, mdts: Collection[str], problems: Sequence[str] = ()) -> None:
+        """``mdts`` are the MDTs whose records are lost (``MDT0000``), ``problems`` what is wrong besides."""
+        super().__init__("; ".join((message, *problems)))
         self.mdts = frozenset(mdts)
+        self.problems = "; ".join(problems)
 
 
 MAX_READS = 64
@@ -132,7 +133,7 @@ class Follower:
         problems += [f"changelog of {mdt}: {why}" for mdt, why in lost.items()]
         missing = [f"changelog of {mdt}: {first_of(whys)}" for mdt, whys in gaps.items()]
         if missing:
-            raise MissingRecordsError("; ".join(missing + problems), gaps.keys())
+            raise MissingRecordsError("; ".join(missing), gaps.keys(), problems)
         if problems:
             raise ChangelogError("; ".join(problems))
 

@@ -130,7 +130,7 @@ class ChangelogIngest:
         try:
             self.table.add(batches)
         except MissingRecordsError as error:
-            self._missed = str(error)
+            self._missed, problem = str(error), error.problems
             before = self._rescan.mdts if self._rescan is not None else frozenset()
             self._rescan = DirectoryRescan(self.table, self._filesystem, self._now, error.mdts | before)
             count = count_of(self._rescan.concerned, "directory", "directories")

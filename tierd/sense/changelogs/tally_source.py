@@ -191,7 +191,7 @@ class TallySource:
         problems += self._problems()
         missing = [f"changelog of {mdt}: {why}" for mdt, whys in gaps.items() for why in whys]
         if missing:
-            raise MissingRecordsError("; ".join(missing + problems), [mdt for mdt, whys in gaps.items() if whys])
+            raise MissingRecordsError("; ".join(missing), [mdt for mdt, whys in gaps.items() if whys], problems)
         if problems:
             raise ChangelogError("; ".join(problems))
 
@@ -239,9 +239,8 @@ class TallySource:
             gaps.append("it has restarted")
 
     def _problems(self) -> Iterable[str]:
-        now = self._clock.now()
         for mdt, state in self._mdts.items():
-            if not 0 <= now - state.since <= self._blind_seconds:
+            if not 0 <= self._clock.now() - state.since <= self._blind_seconds:
                 yield f"changelog of {mdt}: no reader has sent a tally since {utc_text(state.since)}"
             elif not state.heard:
                 yield f"changelog of {mdt}: waiting for the first tally of a reader"

@@ -9,7 +9,8 @@ import pytest
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
-from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
+from tests.tierd.sense.clocks import SettableClock
+from tierd.sense.changelogs.follow import ChangelogError, Follower, MissingRecordsError
 from tierd.sense.changelogs.ingest import ChangelogIngest, DirectoryRescan
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import Tally
@@ -109,6 +110,19 @@ def test_a_rescan_takes_several_cycles_and_no_act_begins_in_unchecked_directorie
     assert world.table.unchecked == frozenset()
     assert world.ingest.gap_closed == ("changelog of MDT0000: records 10 to 20 are missing; 2 of 2 directories checked "
                                        "again; the table is complete again")
+
+
+def test_an_mdt_that_cannot_be_read_is_reported_beside_a_gap_of_another(world: World) -> None:
+    """No act may begin: what happens on that MDT is unknown."""
+    def read(mdt: str, after: int) -> bytes:
+        if mdt == "MDT0001":
+            raise OSError(5, "the device cannot be read")
+        return b""
+
+    follower = Follower(read, ["MDT0000", "MDT0001"], SettableClock(), {"MDT0000": 9})
+    follower.restart_from_zero("MDT0000")
+    assert "MDT0001: [Errno 5] the device cannot be read" in world.ingest.take_in(follower.batches(), 1.0)
+    assert "MDT0000: it has restarted" in world.ingest.gap_begun
 
 
 def test_a_directory_whose_files_are_on_other_mdts_is_not_listed(world: World) -> None:
