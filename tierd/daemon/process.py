@@ -118,7 +118,7 @@ def mounted_marks(library: Library, folder: Path) -> MarkWriter:
             os.close(descriptor)
 
     return MarkWriter(folder, mdt_of, lambda place, index: library.make_directory(str(place), index),
-                        lambda place: library.path_fid(str(place)), f"{os.uname().nodename}-{os.getpid()}")
+                        lambda place: library.path_fid(str(place)), os.uname().nodename)
 
 
 def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:

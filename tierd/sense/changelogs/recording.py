@@ -242,7 +242,7 @@ class MarkWriter:
 
     def __init__(self, folder: Path, mdt_of: Callable[[Path], int], make_directory: Callable[[Path, int], None],
                  fid_of: Callable[[Path], Fid], writer: str) -> None:
-        """``mdt_of`` returns the index of a directory's MDT. ``writer`` is a name that no other tierd process uses."""
+        """``mdt_of`` returns the index of a directory's MDT. ``writer`` is a name that no other node uses."""
         self._folder = folder
         self._mdt_of = mdt_of
         self._make_directory = make_directory

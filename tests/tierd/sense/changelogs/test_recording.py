@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog import QUICK_START_MASK, Actor, Changelog
 from tests.tierd.sense.changelogs.test_follow import drained
+from tierd.daemon.process import mounted_marks
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import (
     MARK_SECONDS,
@@ -252,3 +255,21 @@ def test_a_mark_on_a_mounted_file_system_leaves_nothing_behind(tmp_path: Path) -
     assert os.listdir(tmp_path / ".tierd/MDT0001") == []
     with pytest.raises(OSError, match="is not on MDT0002: remove it"):
         marks("MDT0002")
+
+
+def test_a_mark_that_a_kill_broke_off_is_removed_by_the_next_process(tmp_path: Path,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = [True]
+
+    def path_fid(place: str) -> Fid:
+        if killed.pop():
+            raise KeyboardInterrupt
+        return Fid(1, os.lstat(place).st_ino)
+
+    library = SimpleNamespace(mdt_index=lambda _: 0, make_directory=None, path_fid=path_fid)
+    for process in (7, 8):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        with suppress(KeyboardInterrupt):
+            mounted_marks(library, tmp_path / ".tierd")("MDT0000")  # type: ignore[arg-type]
+        killed.append(False)
+    assert os.listdir(tmp_path / ".tierd") == []
