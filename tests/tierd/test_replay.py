@@ -75,7 +75,7 @@ def test_the_loss_after_half_a_minute_is_what_the_application_measured(name: str
     evidence = found.evidence
     assert isinstance(evidence, SlowdownEvidence)
     assert evidence.loss_low <= 1 - measured["contended"] / measured["alone"] <= evidence.loss_high
-    assert evidence.loss_high - evidence.loss_low <= 0.25
+    assert evidence.loss_high - evidence.loss_low <= 0.3
     assert evidence.carrier is Carrier.ARRIVAL
     assert evidence.aggressor_came_at == pytest.approx(onset, abs=6)
     assert evidence.victim_usual_bytes_per_second / 1e6 == pytest.approx(measured["alone"], rel=0.15)

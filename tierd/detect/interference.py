@@ -58,6 +58,9 @@ waits for the slowest. It is the allowance for readings within an RPC."""
 WANDER = 0.01**2 / 5
 """Variance of the level, each second. Steady streams of the recordings in ``tests/tapes`` change by about 1% from one
 window of 5 s to the next beyond their noise."""
+MOST_WANDER, WANDER_LEARNING = 25.0, 4.0
+"""Multiple of ``WANDER`` up to which a stream is learned to wander (5% in a window of 5 s), and how fast. Choices: with
+8% of autocorrelated noise, a suspect that costs nothing is then found as often as with white noise."""
 LEVEL_UNKNOWN = 3.0
 """Error of the log of a level of which nothing is known: a factor of twenty either way. A choice; any large one."""
 NOISE, NOISE_WINDOWS, NOISE_MEMORY = 0.04, 6, 30
@@ -282,9 +285,11 @@ STATE = np.dtype([
     ("age", float, COLUMNS),
     ("came_after", float, COLUMNS),
     ("before", float, COLUMNS),
-    # of the stream: variance of a window, number of windows, end of the newest, mean log rate of late, utilisation of
-    # its targets
+    # of the stream: variance of a window, variance of the level each second, by how many standard deviations the newest
+    # window was off, number of windows, end of the newest, mean log rate of late, utilisation of its targets
     ("noise", float),
+    ("wander", float),
+    ("off", float),
     ("windows", float),
     ("streamed_at", float),
     ("lately", float),
@@ -415,7 +420,7 @@ class Interference:
         new["mean"][:, 0] = np.nan  # until the first window
         new["mean"][:, 1 + RIVALS] = 1.0
         new["covariance"][:, 1 + RIVALS, 1 + RIVALS] = RIVALS_ERROR**2
-        new["slot"], new["noise"], new["dose_factor"] = -1, NOISE**2, 1.0
+        new["slot"], new["noise"], new["wander"], new["dose_factor"] = -1, NOISE**2, WANDER, 1.0
 
     def _begin_again(self, streams: Streams) -> None:
         """Forget the level of streams that were away for long, and who started while they were there."""
@@ -675,7 +680,7 @@ class Interference:
         mean, covariance, weight = state["mean"][row], state["covariance"][row], state["weight"][row]
         b = np.arange(1, 1 + COLUMNS)
         passed = np.where(state["windows"][row] > 0, self._now - state["streamed_at"][row], seconds)
-        covariance[:, :, 0, 0] += WANDER * passed[:, None]
+        covariance[:, :, 0, 0] += (state["wander"][row] * passed)[:, None]
         covariance[:, :, b, b] += DRIFT * seconds * (exposure > 0)[:, None, :]
         expected = np.maximum((weight[..., None] * mean).sum(axis=1)[:, 1:], 0)
         noise = state["noise"][row] + DOSE_ERROR**2 * ((exposure * expected)**2).sum(axis=1)
@@ -698,6 +703,8 @@ class Interference:
         mean = mean + gain * error[..., None]
         covariance -= gain[..., :, None] * along[..., None, :]
         mean[..., 1:] = np.maximum(mean[..., 1:], 0)  # nobody gains from a neighbour
+        off = weight * error[:, :, NORMAL] / np.sqrt(spread[:, :, NORMAL])
+        self._learn_wander(row, off.sum(axis=1) * (exposure.sum(axis=1) < LEAST_EXPOSURE))
         ratio = (weight * error[:, :, NORMAL]**2 / spread[:, :, NORMAL]).sum(axis=1)
         self._learn_noise(row, rate, chance[:, NORMAL, NORMAL], ratio)
         state["mean"][row], state["covariance"][row], state["weight"][row] = joined(chance, mean, covariance)
@@ -719,6 +726,18 @@ class Interference:
                                   surprise))
         error = np.minimum(SURPRISE / np.maximum(come, 1e-3), PARTIAL)
         return np.log(np.maximum(chance, 1e-12)), new * error[:, None]**2
+
+    def _learn_wander(self, row: Ints, off: Floats) -> None:
+        """Learn how far the level of a stream wanders, from windows without suspects.
+
+        Windows that follow each other are off to the same side if the level wanders more than is assumed: the gain of
+        the filter is then too small (its innovations are white if it is right). Far off counts as three deviations.
+        """
+        state = self._state
+        before, off = state["off"][row], np.clip(off, -3, 3)
+        windows = np.minimum(NOISE_WINDOWS + state["windows"][row], NOISE_MEMORY)
+        wander = state["wander"][row] * np.exp(WANDER_LEARNING * off * before / windows)
+        state["wander"][row], state["off"][row] = np.clip(wander, WANDER, MOST_WANDER * WANDER), off
 
     def _learn_noise(self, row: Ints, rate: Floats, chance: Floats, ratio: Floats) -> None:
         """Learn the error of a window from how far it was from what was expected.
