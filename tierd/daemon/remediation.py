@@ -279,6 +279,9 @@ MOST_REPLAN_SECONDS = 40.0
 """After plans without acts in a row this time doubles, up to this. A plan asks the MDTs for layouts and sizes."""
 BY_EVIDENCE = frozenset({Reason.COOLING_DOWN, Reason.LITTLE_TO_GAIN, Reason.UNCERTAIN_GAIN, Reason.OTHERS_WOULD_LOSE})
 """Reasons of refusals that need no file system."""
+PASSING = frozenset({Reason.JOB_ELSEWHERE, Reason.PAUSED, Reason.PAUSE_FILE, Reason.MAINTENANCE_WINDOW,
+                     Reason.NO_BROKER, Reason.CLAIM_HELD, Reason.CLAIM_LOST, Reason.CLAIM_UNREADABLE})
+"""Reasons of refusals after which a default layout is planned again: the job returns, or acts are held back no more."""
 MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
 MAX_ADVICE = 4
@@ -507,15 +510,11 @@ class Remediations:
                 return known is not None and not known.closed and not self._goes_on(known, finding)
             if self._gate.queue.waiting_for(finding.key):
                 return True
-            if policy_for(finding).waits_for_close:
-                now = self._clock.now()
-                if now < self._planned.get(finding.key, 0.0) + REPLAN_SECONDS:
-                    return True
-                self._planned[finding.key] = now
-                return False
-            if self._planned.get(finding.key) == finding.time:
+            closing, planned = policy_for(finding).waits_for_close, self._planned.get(finding.key, 0.0)
+            now = self._clock.now() if closing else finding.time  # detected again each half minute; plan no more often
+            if now == planned or (closing and now < planned + REPLAN_SECONDS):
                 return True
-            self._planned[finding.key] = finding.time  # detected again each half minute; plan no more often
+            self._planned[finding.key] = now
             return False
 
     def _goes_on(self, case: Remediation, finding: Finding) -> bool:
@@ -580,8 +579,8 @@ class Remediations:
     def _were_set(self, case: Remediation, outcomes: Sequence[CompletedAct]) -> None:
         self._log.of_number(case.number, list(log.default_layout_sentences(outcomes)))
         done = [outcome for outcome in outcomes if outcome.result in {Outcome.DONE, Outcome.DRY_RUN}]
-        left = {outcome.action.directory for outcome in outcomes if outcome.reason is Reason.JOB_ELSEWHERE}
-        case.tried -= left  # the job may return there
+        left = {outcome.action.directory for outcome in outcomes if outcome.reason in PASSING}
+        case.tried -= left
         case.places -= left
         now = self._clock.now()
         if done:

@@ -201,6 +201,17 @@ def test_an_undone_act_is_not_tried_elsewhere_while_the_finding_holds(setup: Fol
     assert setup.found_in("/b") == ["/b"]
 
 
+def test_what_a_pause_refuses_is_done_after_it(setup: Following) -> None:
+    """It began between the look at the pause and the act. The finding held for hours, and nothing was done about it."""
+    setup.plan([replace(FOUND, directories=("/a", "/b"))])
+    setup.at.gate.operating_state.pause("by hand")
+    setup.remediations.set_defaults()
+    assert [entry.outcome for entry in setup.at.journal.entries()] == [Outcome.REFUSED, Outcome.REFUSED]
+    setup.at.gate.operating_state.resume()
+    assert sorted(setup.found_in("/a", "/b")) == ["/a", "/b"]
+    assert [outcome.result for outcome in setup.case.defaults] == [Outcome.DONE, Outcome.DONE]
+
+
 def test_what_was_undone_before_is_done_again_by_apply_alone(setup: Following) -> None:
     """Who declined it was told that it is done again."""
     setup.found_in("/a")
