@@ -504,7 +504,7 @@ class Remediations:
                 return True
             if has_victim(finding):
                 last = self._fruitless.get(finding.key)
-                if (last and self._clock.now() < last.at + last.wait_seconds
+                if (last and 0 <= self._clock.now() - last.at < last.wait_seconds
                         and last.directories.issuperset(finding.directories)):
                     return True
                 return known is not None and not known.closed and not self._goes_on(known, finding)
@@ -512,7 +512,7 @@ class Remediations:
                 return True
             closing, planned = policy_for(finding).waits_for_close, self._planned.get(finding.key, 0.0)
             now = self._clock.now() if closing else finding.time  # detected again each half minute; plan no more often
-            if now == planned or (closing and now < planned + REPLAN_SECONDS):
+            if now == planned or (closing and 0 <= now - planned < REPLAN_SECONDS):
                 return True
             self._planned[finding.key] = now
             return False
@@ -521,7 +521,7 @@ class Remediations:
         """Whether the job now works in other directories, like a job that makes a directory for each of its steps."""
         now = self._clock.now()
         if (case.abandoned or case.places.issuperset(finding.directories)
-                or now < self._planned.get(finding.key, case.begun_at) + REPLAN_SECONDS):
+                or 0 <= now - self._planned.get(finding.key, case.begun_at) < REPLAN_SECONDS):
             return False
         self._planned[finding.key] = now
         return True

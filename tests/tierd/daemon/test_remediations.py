@@ -183,6 +183,23 @@ def test_only_new_directories_are_acted_on(setup: Following) -> None:
     assert setup.planned.plans == 2
 
 
+def test_a_clock_that_was_set_back_holds_up_no_plan(setup: Following) -> None:
+    """Nothing was planned for as long as it was set back by, while the finding held."""
+    hour_ns = 3600 * 10**9
+    assert setup.found_in("/a") == ["/a"]
+    assert setup.found_in("/a", "/b") == ["/b"]
+    setup.at.cluster.epoch_ns -= hour_ns
+    assert setup.found_in("/a", "/b", "/c") == ["/c"]
+    setup.case.finding_ended(1.0)
+    setup.case.settle(State.KEPT)
+    setup.planned.actions = lambda _: ()
+    assert setup.found_in("/a") == []
+    setup.at.cluster.epoch_ns -= hour_ns
+    setup.planned.actions = defaults
+    setup.at.filesystem.set_default_layout("/a", None)
+    assert setup.found_in("/a") == ["/a"]
+
+
 def test_a_job_that_keeps_making_directories_is_judged_in_the_end(setup: Following) -> None:
     setup.found_in("/a")
     setup.at.cluster.advance(Settings().verify.moving_seconds)
