@@ -29,7 +29,7 @@ from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMo
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.act import Rate
-from tierd.model import Action
+from tierd.model import Action, FindingKey
 from tierd.refusal import Reason, Refusal
 
 _NO_BYTES_READ = {MoveResult.REFUSED, MoveResult.ALREADY}
@@ -100,6 +100,11 @@ class Gate:
     def under_way(self) -> int:
         return len(self._open)
 
+    def has_moves(self, finding_key: FindingKey) -> bool:
+        """Whether moves of one finding wait, or were handed over."""
+        return self.queue.waiting_for(finding_key) > 0 or any(
+            each.action.finding == finding_key for each in self._open.copy().values())
+
     @property
     def not_persisted(self) -> int:
         """Queued moves that a restart would lose, because the journal stores a limited number."""
@@ -108,8 +113,8 @@ class Gate:
     @property
     def last_move_at(self) -> float:
         """Time when a move last ended, with any outcome; 0 before the first."""
-        last = tuple(self.completed_acts.last.items())
-        return max((at for (kind, _), at in last if kind == ActKind.MIGRATE), default=0.0)
+        return max((at for (kind, _), at in self.completed_acts.last.copy().items() if kind == ActKind.MIGRATE),
+                   default=0.0)
 
     def stop(self) -> None:
         """Begin no further act, because the process ends. The journal stores queued moves."""
@@ -132,8 +137,7 @@ class Gate:
         self.on_queued()
 
     def _keep(self, moves: Sequence[Action], finding: int) -> None:
-        stamp = Stamp(self._filesystem.fsname, self.dry_run, self._clock.now())
-        self._journal.queue.add(moves, finding, stamp)
+        self._journal.queue.add(moves, finding, Stamp(self._filesystem.fsname, self.dry_run, self._clock.now()))
 
     def requeue(self, examined: Sequence[tuple[StoredMove, Action | Refusal]]) -> None:
         """Queue moves of an earlier run, or drop those that are refused. The journal still stores the queued ones."""

@@ -241,8 +241,7 @@ class Stager:
     def _made(self, staging: Staging, user: User) -> OrderPlan:
         order = Order(staging.direction, staging.path, staging.by, OrderKind.STAGING, f"job {staging.job}",
                       most_files=staging.max_files, most_bytes=staging.max_bytes)
-        wanted = Right.READ if staging.direction == "promote" else Right.WRITE
-        allowed = RightsCheck(self._filesystem, user, wanted)
+        allowed = RightsCheck(self._filesystem, user, Right.READ if staging.direction == "promote" else Right.WRITE)
         try:
             return plan_order(order, self._filesystem, self._settings, self._clock.now,
                               self._clock.now() + PLAN_SECONDS, allowed=allowed)
@@ -294,11 +293,8 @@ class Stager:
         """End a staging now. Moves that the mover has begun are completed."""
         with self._lock:
             current = self._open.get(staging.id)
-            if current is None:
-                return
-            if current.finding:
-                current = replace(current, dropped=len(self._gate.drop(current.key)))
-            self._end(current, state)
+            if current is not None:
+                self._end(replace(current, dropped=len(self._gate.drop(current.key))), state)
 
     def _end(self, staging: Staging, state: StagingState) -> None:
         with self._lock:

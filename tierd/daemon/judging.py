@@ -90,8 +90,8 @@ class Judge:
         if (self._gate.default_layouts.of(finding.key)
                 or (not case.defaults and waits and now < case.begun_at + settings.moving_seconds)):
             return  # there is no act but moves, and they have time left
-        if itself and not case.defaults and not case.moved:
-            if not waits:
+        if not case.defaults and not case.moved:
+            if now > case.acted_at + settings.judge_seconds and not self._gate.has_moves(finding.key):
                 case.settle(State.KEPT)
             return
         case.to(State.JUDGING)

@@ -30,6 +30,7 @@ from tests.tierd.worlds import noise
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome, Verdict
 from tierd.config.settings import Settings
+from tierd.daemon import judging
 from tierd.daemon.judging import CaseUndo, Judge
 from tierd.daemon.log import FindingLog
 from tierd.daemon.node import DaemonParts
@@ -248,6 +249,31 @@ def test_a_verdict_stays_and_the_next_place_is_another_case(setup: Following, ve
     assert setup.found_in("/a", "/b") == ["/b"]
     assert not setup.case.judged
     assert [outcome.action.directory for outcome in setup.case.defaults] == ["/b"]
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["opted out", "under way"])
+def test_there_is_no_verdict_before_a_move_is_done(setup: Following, monkeypatch: pytest.MonkeyPatch, *,
+                                                   busy: bool) -> None:
+    """A case whose files were all refused had one, and later acts were weighed by it."""
+    at, judge = setup.at, Judge(setup.parts, setup.store, CaseUndo(setup.parts, setup.store, setup.finding_log),
+                                setup.finding_log, history=lambda: ([], {}), facts=Facts)
+    at.cluster.make_file("/a/file", 1000)
+    at.filesystem.set_xattr("/a/file", "user.tierd", b"on" if busy else b"off")
+    monkeypatch.setattr(judging, "judge", lambda *_: Judgement(Verdict.DID_NOT_HELP, 2.0, 1.0, 1.0))
+    setup.planned.actions = lambda found: (Action(ActKind.MIGRATE, COVERING, "because", found.key, "/a", "/a/file"),)
+    setup.plan([replace(FOUND, directories=("/a",))])
+    seen: list[State] = []
+
+    def judged() -> None:
+        at.cluster.advance(Settings().verify.moving_seconds)
+        judge.judge(at.cluster.epoch)
+        seen.append(setup.case.state)
+
+    if busy:  # its file takes so long to move
+        monkeypatch.setattr(at.gate, "on_begin", lambda _: judged())
+    setup.remediations.moves_ended(at.gate.pump(at.cluster.epoch + 5))
+    judged()
+    assert (seen[0] in OPEN, setup.case.verdict) == ((True, Verdict.DID_NOT_HELP) if busy else (False, Verdict.NONE))
 
 
 @pytest.mark.parametrize("first", [Verdict.HELPED, Verdict.CANNOT_TELL])
