@@ -19,7 +19,6 @@ from tierd.daemon.node import DaemonParts
 from tierd.daemon.observe import JobWork, Observer
 from tierd.daemon.planning import Planner
 from tierd.daemon.remediation import Remediations, RemediationStore, judged_remediation, reopened_remediations
-from tierd.daemon.states import State
 from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json
 from tierd.detect.device_time import TargetTime
@@ -82,7 +81,7 @@ def reopened_store(journal: Journal, settings: Settings, now: float) -> Remediat
     """The remediations that the journal has still open, as far as their acts can be judged."""
     store = RemediationStore()
     for case in reopened_remediations(journal, now - settings.verify.moving_seconds - settings.history_seconds):
-        if has_victim(case.finding) or case.state is State.UNDOING:
+        if has_victim(case.finding) or case.abandoned:
             store.add(case)
         elif policy_for(case.finding) is not policy_of(case.finding.kind):
             log.warning("F%d: the journal lacks numbers of this finding, so its acts are not judged", case.number)

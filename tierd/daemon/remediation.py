@@ -213,10 +213,10 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
     Of several about one problem, the last one counts: what is still to be undone comes first.
     """
     for number, finding, verdict in journal.judgements.to_undo(since - UNDO_SECONDS):
-        entries = [entry for entry in journal.acts_to_undo(number) if is_undone(finding, entry)]
-        if entries:
-            case = _reopened(journal, number, finding, entries, State.UNDOING, verdict=verdict)
-            case.undo_reason = UNDO_REASONS[verdict]
+        stays = policy_for(finding).move_judge is not None  # what has moved stays; more moves wait
+        if entries := [entry for entry in journal.acts_to_undo(number) if stays or is_undone(finding, entry)]:
+            case = _reopened(journal, number, finding, entries, State.KEPT if stays else State.UNDOING, verdict=verdict)
+            case.undo_reason = "" if stays else UNDO_REASONS[verdict]
             yield case
     for (number, finding, entries), verdict in chain(
             ((found, Verdict.NONE) for found in journal.judgements.unjudged(since)),
@@ -453,7 +453,8 @@ class Remediations:
                 why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
             elif (case is not None and case.abandoned and judge is not None
                     and not self._gate.approvals.approved(finding.key, case.judged_at)):
-                words = case.judgement.words if case.judgement else "it was undone by hand"
+                words = (case.judgement and case.judgement.words) or UNDO_REASONS.get(
+                    case.verdict, "it was undone by hand")  # the journal has no words
                 why = Refusal(Reason.COOLING_DOWN, f"the last {judge.noun}: {words}")
             else:
                 return False

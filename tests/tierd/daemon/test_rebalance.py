@@ -15,6 +15,7 @@ from tests.tierd.simulated import STREAM, World, world
 from tierd.acts import Outcome, Verdict
 from tierd.cli.control import case_line
 from tierd.config.load import parse
+from tierd.daemon.loop import Daemon
 from tierd.daemon.status import case_of
 from tierd.refusal import Reason
 
@@ -99,8 +100,12 @@ def test_a_rebalance_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     assert "undone" not in shown
 
 
-def test_a_rebalance_that_slows_a_job_stops_and_is_tried_again_later(tmp_path: Path) -> None:
-    """Its limits allow every stream to lose everything, as if tierd knew nothing of streams."""
+@pytest.mark.parametrize("begun", ["", "reloaded", "restarted"])
+def test_a_rebalance_that_slows_a_job_stops_and_is_tried_again_later(tmp_path: Path, begun: str) -> None:
+    """Its limits allow every stream to lose everything, as if tierd knew nothing of streams.
+
+    After a reload or a restart it went on at once.
+    """
     on = ON.replace("[limits]\nbytes_per_second = 1e9", "[limits]\nmax_stream_loss = 1.0\nbytes_per_second = 8e6")
     at = uneven(tmp_path, on + "[verify]\nsettle_seconds = 5\nharm_seconds = 10\ncooldown_seconds = 200\n", files=100,
                 jobs=(replace(STREAM, file_bytes=64 * MIB),))
@@ -113,11 +118,16 @@ def test_a_rebalance_that_slows_a_job_stops_and_is_tried_again_later(tmp_path: P
     assert at.gate.queue.waiting_for(key) == 0
     done = len(list(at.journal.entries(Outcome.DONE)))
     assert 0 < done < 65, "72 are needed"
-    (finding,) = [finding for finding in at.daemon.findings if finding.key == key]
+    if begun:
+        memory, at.daemon = at.daemon.memory, Daemon(at.daemon.parts)
+        if begun == "reloaded":
+            at.daemon.take_over(memory)
     at.run(until=stopped + 100)
+    (finding,) = [finding for finding in at.daemon.findings if finding.key == key]
     assert len(list(at.journal.entries(Outcome.DONE))) == done, "it backs off"
     assert [refusal.reason for refusal in at.daemon.remediations.refusals(finding.key)] == [Reason.COOLING_DOWN]
-    assert "the files stay" in at.daemon.remediations.refusals(finding.key)[0].sentence
+    words = at.daemon.remediations.refusals(finding.key)[0].sentence
+    assert words == "the last rebalance: other jobs got slower" if begun else "the files stay" in words
     at.run(until=stopped + 300)
     assert len(list(at.journal.entries(Outcome.DONE))) > done
 
