@@ -254,8 +254,7 @@ class Supervisor:
 
     def beat(self) -> bool:
         """False if a cycle hangs. It never waits for the file system."""
-        service = self._service
-        return service is None or service.beat()
+        return (service := self._service) is None or service.beat()
 
     def reload(self) -> None:
         """Reload the configuration and the web configuration. If one is bad, its previous one stays in use."""

@@ -41,6 +41,7 @@ from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.node import Cluster, DaemonParts, Node
 from tierd.daemon.requests import Previews, ReadingRequests, handled
 from tierd.daemon.status import StatusSnapshot
+from tierd.daemon.systemd import BEAT_SECONDS, heartbeat
 from tierd.daemon.users import UserNames
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
@@ -400,7 +401,8 @@ class Service:
 
     def _stop(self) -> None:
         self.gate.stop()
-        self.activities.stop()
+        with heartbeat(self.renew, BEAT_SECONDS):  # an act under way ends first, and no other tierd may begin meanwhile
+            self.activities.stop()
         if self.gate.waiting or len(self._inbox):
             lost = count_of(self.gate.not_persisted, "move") if self.gate.not_persisted else ""
             log.info("queued: %s; the journal keeps them for the next start%s", self._queued(),

@@ -20,6 +20,7 @@ from tests.tierd.site import Site, fetched, shown
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.cli.explain import plan_lines
 from tierd.config.act import ClaimSettings
+from tierd.daemon import service
 from tierd.daemon.answers import StatusAnswer
 from tierd.daemon.process import heartbeats
 from tierd.daemon.requests import Previews
@@ -179,6 +180,17 @@ def test_the_watchdog_is_notified_while_the_claim_cannot_be_renewed(site: Site, 
             assert [systemd.recv(100) for _ in range(50)] == [b"WATCHDOG=1"] * 50
         finally:
             door.open.set()
+
+
+def test_the_claim_is_renewed_while_an_act_ends_before_a_stop(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may take minutes. After 45 s another tierd moved files beside it, and a reloaded tierd had no claim."""
+    renewed = threading.Event()
+    monkeypatch.setattr(service, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(site.service, "renew", renewed.set)
+    ended: list[bool] = []
+    monkeypatch.setattr(site.service.activities, "stop", lambda: ended.append(renewed.wait(5)))
+    site.service.close()
+    assert ended == [True]
 
 
 @contextmanager
