@@ -122,8 +122,8 @@ class Engine:
         next window; returns them.
         """
         self._history, self._arrays, self._tasks = before._history, before._arrays, before._tasks
-        self._recent, self._interference, self._streams = before._recent, before._interference, before._streams
-        self._tracks = before._tracks
+        self._recent, self._interference = before._recent, before._interference
+        self._streams.fastest, self._tracks.known = before._streams.fastest, before._tracks.known
         self._watch.take_over(before._watch)
         self._active = {key: finding for key, finding in before._active.items() if key in active}
         self._learner = before._learner

@@ -34,7 +34,7 @@ class StreamWatch:
 
     def __init__(self, flash: Collection[str] = ()) -> None:
         self._flash = frozenset(flash)
-        self._fastest: dict[str, float] = {}
+        self.fastest: dict[str, float] = {}
         """Bytes per second of each target in its fastest window."""
 
     def targets(self, streaming: Mapping[str, Collection[str]], recent: Sequence[Window],
@@ -62,14 +62,14 @@ class StreamWatch:
         at = targets.of(loads.target.tolist(), len(loads))
         for target, size_bytes in zip(targets, np.bincount(at, loads.moved_bytes).tolist(), strict=True):
             if size_bytes:
-                self._fastest[target] = max(self._fastest.get(target, 0.0), size_bytes / window.seconds_of(target))
+                self.fastest[target] = max(self.fastest.get(target, 0.0), size_bytes / window.seconds_of(target))
 
     def _assumed(self, facts: Facts) -> Mapping[str, Vector]:
         """By pool, or by target without a pool: seconds for a byte, and the most of an operation, while costs are
         not known.
         """
         fastest: dict[str, float] = {}
-        for target, rate in self._fastest.items():
+        for target, rate in self.fastest.items():
             key = facts.pool_of(target) or target  # of several pools, the smallest says most
             fastest[key] = max(fastest.get(key, 0.0), rate)
         return {key: (1 / rate, 1 / rate, (FLASH_PRIOR if key in self._flash else CostPrior()).most_operation_seconds)

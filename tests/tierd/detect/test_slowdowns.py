@@ -210,6 +210,20 @@ def test_an_engine_that_takes_over_continues() -> None:
     assert evidence.carrier is Carrier.ARRIVAL
 
 
+@pytest.mark.parametrize(("seconds", "count"), [(20.0, 4), (40.0, 8)])
+def test_an_engine_that_takes_over_keeps_what_its_own_verdicts_need(seconds: float, count: int) -> None:
+    """A longer judge_seconds took effect at a restart only: windows before the act were missing in each verdict."""
+    windows, facts = episode(small_files("m.2", 20), noisy=10), Facts(pools={"hdd": TARGETS})
+    first, second = (Engine(replace(Settings(), verify=replace(Settings().verify, judge_seconds=each)))
+                     for each in (20.0, seconds))
+    for seen in windows[:8]:
+        first.run_cycle(seen, lambda *_: (), lambda: facts)
+    second.take_over(first, ())
+    for seen in windows[8:]:
+        second.run_cycle(seen, lambda *_: (), lambda: facts)
+    assert len(second.tracks["s.1"].windows) == count
+
+
 # arrays of tasks: many job ids, one neighbour
 
 TASKS = 50
