@@ -84,7 +84,7 @@ class Reason(StrEnum):
     LIMIT = "limit"
     """A rate of ``[limits]`` is reached, so the move waits."""
     TARGET_CLOSED = "target-closed"
-    """The move would place objects on a target that is drained or degraded, or creates no objects."""
+    """The move would place objects on a target that is drained, degraded or recovering, or creates no objects."""
     STREAMS = "streams"
     """Streams use the targets of a move that can wait."""
     PATH_CHANGED = "path-changed"

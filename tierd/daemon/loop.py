@@ -335,12 +335,12 @@ class Daemon:
 
     @property
     def closed_targets(self) -> Mapping[str, str]:
-        """Targets that take no files of moves, with the reasons: degraded, without new objects, or drained.
+        """Targets that take no files of moves, with the reasons: not well, without new objects, or drained.
 
         On an MDS this reads a parameter of each target for each MDT. The gate has the result of the last plan.
         """
         conditions = self.windows[-1].conditions if self.windows else {}
-        return {**{target: "is degraded" for target, condition in conditions.items() if condition == "degraded"},
+        return {**{target: f"is {why}" for target, why in conditions.items() if why in {"degraded", "in recovery"}},
                 **dict.fromkeys(self.parts.node.creation.stopped(), "creates no new objects (max_create_count is 0)"),
                 **dict.fromkeys(self.drains.targets, "is being drained, or was")}
 

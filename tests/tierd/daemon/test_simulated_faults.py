@@ -44,6 +44,15 @@ def test_targets_that_are_not_well_are_known(
     assert at.source.reading().conditions == {target: condition}
 
 
+@pytest.mark.parametrize(("name", "says"), [("degraded", "is degraded"), ("recovery", "is in recovery")])
+def test_a_target_that_is_not_well_takes_no_files(world: tuple[World, list[str]], name: str, says: str) -> None:
+    """Moves onto one in recovery waited for it, failed, and opened the circuit breaker."""
+    at, _ = world
+    schedule([Event(10, name, {"target": "OST0003", **({"seconds": 60} if name == "recovery" else {})})], at.cluster)
+    at.run(20)
+    assert at.gate.queue.closed == {"lustre-OST0003": says}
+
+
 def test_clocks_that_are_set_make_no_noise(world: tuple[World, list[str]]) -> None:
     at, said = world
     schedule([Event(20, "clock_jump", {"seconds": 7200.0})], at.cluster)
