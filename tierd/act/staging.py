@@ -128,11 +128,6 @@ class StagingStore:
     def remove_old(self, before: float) -> None:
         self._db.execute("DELETE FROM stagings WHERE ended_at > 0 AND ended_at < ?", (before,))
 
-    def acts_under_way(self, finding: int) -> int:
-        (count,) = self._db.execute("SELECT count(*) FROM actions WHERE finding = ? AND outcome = 'under way'",
-                                    (finding,)).only()
-        return int(count)
-
     def outcomes(self, finding: int) -> dict[str, int]:
         return dict(self._db.execute("SELECT outcome, count(*) FROM actions WHERE finding = ? "
                                      "AND kind = 'migrate' GROUP BY 1", (finding,)))
@@ -220,18 +215,14 @@ class Stager:
         user = self._user_of(staging.uid, staging.gid)
         found = OrderPlan(left_out=Counter([user])) if isinstance(user, Refusal) else self._made(staging, user)
         in_place = sum(count for why, count in found.left_out.items() if why.reason == Reason.HAS_LAYOUT)
-        left_out = Counter({why.sentence: count for why, count in found.left_out.most_common(MAX_REASONS)
-                            if why.reason != Reason.HAS_LAYOUT})
-        wanted = found.actions
-        found.actions = [action for action in wanted if not self._gate.queue.has(action.path)]
-        if others := len(wanted) - len(found.actions):
-            left_out["tierd moves the file for another finding or order already"] = others
+        left_out = {why.sentence: count for why, count in found.left_out.most_common(MAX_REASONS)
+                    if why.reason != Reason.HAS_LAYOUT}
         with self._lock:
             if staging.id not in self._open:
                 return  # cancelled meanwhile
             what = "stage in" if staging.direction == "promote" else "stage out"
             planned = replace(staging, state=StagingState.MOVING, files=len(found.actions), in_place=in_place,
-                              size_bytes=found.size_bytes, left_out=dict(left_out))
+                              size_bytes=found.size_bytes, left_out=left_out)
             number = self._queue_order(OrderKind.STAGING, staging.by,
                                        f"{staging.by} asked to {what} {quoted(staging.path)}", found)
             self._put(replace(planned, finding=number))
@@ -244,26 +235,25 @@ class Stager:
         allowed = RightsCheck(self._filesystem, user, Right.READ if staging.direction == "promote" else Right.WRITE)
         try:
             return plan_order(order, self._filesystem, self._settings, self._clock.now,
-                              self._clock.now() + PLAN_SECONDS, allowed=allowed)
+                              self._clock.now() + PLAN_SECONDS, allowed=lambda path, status: (
+                                  allowed(path, status) or self._gate.queue.twice_refusal(path, status)))
         except OSError as error:
             return OrderPlan(left_out=Counter([of_error(error)]))
 
     def follow(self) -> None:
         """End the stagings whose moves have all ended, and those whose deadline has passed.
 
-        It runs in the thread that takes moves from the queue, after it has entered them in the journal: a move is then
-        queued, or in the journal, or ended.
+        It runs in the thread that takes moves from the queue: a move is then queued, or handed over, or ended.
         """
         moving = [each for each in self._snapshot() if each.state == StagingState.MOVING]
         if not moving:
             return
         for staging in self._abandoned(moving):
             self.drop(staging, StagingState.CANCELLED)
-        waiting, now = self._gate.queue.by_finding(), self._clock.now()
         for staging in moving:
-            if not waiting[staging.key] and not self._store.acts_under_way(staging.finding):
+            if not self._gate.has_moves(staging.key):
                 self._end(staging, StagingState.ENDED)
-            elif now >= staging.deadline_at:
+            elif self._clock.now() >= staging.deadline_at:
                 self.drop(staging, StagingState.EXPIRED)
 
     def _abandoned(self, stagings: Sequence[Staging]) -> list[Staging]:

@@ -41,6 +41,19 @@ def test_a_drain_finishes_the_queue_and_starts_nothing(site: Site, capsys: pytes
     assert "DRAINING" not in shown(capsys, "status", site=site)
 
 
+def test_an_order_says_what_it_leaves_to_another(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """It said that the files were queued, and nothing became of it."""
+    for number in range(300):
+        site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=5)
+    waiting = site.service.gate.waiting
+    assert waiting > 200
+    for direction in ("promote", "demote"):
+        said = shown(capsys, direction, "/proj/keep", site=site)
+        assert f"left out: {waiting}: tierd moves the file for another finding or order already" in said
+
+
 class Napping(threading.Event):
     """The daemon continues while a client waits."""
 
