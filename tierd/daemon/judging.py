@@ -158,7 +158,7 @@ class Judge:
             return
         if not case.moved or case.judged_at >= case.moved_at:
             return
-        moving = bool(self._gate.queue.waiting_for(case.finding.key)) or now < case.moved_at + END_SECONDS
+        moving = self._gate.has_moves(case.finding.key) or now < case.moved_at + END_SECONDS
         judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
             case.run_begun_at or case.begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
             moved=partial(self._moved, case), facts=facts,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from simulator.jobs import Job
 from simulator.servers.objects import Capacity
@@ -98,6 +99,23 @@ def test_a_rebalance_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     assert "fill of lustre-OST0003, found " in shown
     assert "it helped, and no steady job" in shown
     assert "undone" not in shown
+
+
+def test_a_rebalance_is_judged_after_its_last_file(tmp_path: Path) -> None:
+    """One that took two minutes was not there yet: the fill had hardly changed, and nothing moved for six hours."""
+    at = uneven(tmp_path, ON.replace("bytes_per_second = 1e9", "bytes_per_second = 2e7", 1))
+    begin, verdicts = at.gate.on_begin, list[list[str]]()
+
+    def takes_long(fid: Fid) -> None:
+        begin(fid)
+        if not at.gate.waiting:
+            at.cluster.advance(120)
+            at.daemon.judge()
+            verdicts.append([words for words in at.said if "verdict on the rebalance" in words])
+
+    at.gate.on_begin = takes_long
+    at.run_until_said("verdict on the rebalance", before=900)
+    assert verdicts[:1] == [[]]
 
 
 @pytest.mark.parametrize("begun", ["", "reloaded", "restarted"])
