@@ -386,7 +386,7 @@ class Drains:
             if actions:
                 drain.queued += len(actions)
                 self._gate.submit(actions, drain.finding)
-            elif over and not self._gate.under_way:
+            elif over and not self._gate.has_moves(drain.key):
                 self._end_pass(drain)
             self._store()
         if actions:

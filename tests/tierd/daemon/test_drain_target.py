@@ -20,9 +20,12 @@ from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import Clearing, Site, acting, altered, failed, fetched, shown
+from tierd.act.queue import QueuedMove
+from tierd.acts import ActKind, OrderKind
 from tierd.cli.tierctl import main
 from tierd.config.act import DrainSettings, Mode, Rate
 from tierd.daemon.client import ask
+from tierd.model import Action
 from tierd.policies.imbalance import Rebalance
 from tierd.policies.protocol import Tables
 
@@ -115,6 +118,16 @@ def test_every_file_leaves_the_target_within_its_pool_and_is_whole(
     assert "empty: no file has an object there" in text
     assert "32 files moved, 0 queued" in text
     assert any(f"drain of {NAME} is complete" in line for line in site.said)
+
+
+def test_a_drain_ends_though_other_moves_go_on(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """A submission of a million files kept each pass from its end, and the target was never known to be empty."""
+    make_files(site, 3)
+    site.run(until=5)
+    other = Action(ActKind.MIGRATE, plain(3), "", (OrderKind.SUBMISSION, "robinhood", "/other"), path="/other/large")
+    site.service.gate._open[10**6] = QueuedMove(other, 99)
+    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    run_to(site, "empty")
 
 
 class Terminal(io.StringIO):
