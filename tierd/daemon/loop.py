@@ -200,11 +200,10 @@ class Daemon:
         self._gate.queue.closed = self.closed_targets
         if self._seen is not None and not self.stale_for and self._take_claim():
             with self._log_filesystem_errors():
-                changelog_stale, sole_mover = "changelog" in self.faults, "mover" not in self.faults
-                state = self._gate.operating_state
-                if sole_mover and not changelog_stale and not state.held and not state.draining:
+                sole_mover, state = "mover" not in self.faults, self._gate.operating_state
+                if sole_mover and "changelog" not in self.faults and not state.held and not state.draining:
                     self.remediations.act(self.observer.fresh)
-                if sole_mover and not self._gate.operating_state.held:
+                if sole_mover and not state.held:
                     self.remediations.requeue()
                 if sole_mover and not state.held and not state.draining and not self._gate.queue.earlier:
                     self.drains.step()

@@ -264,10 +264,11 @@ def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence
     defaults = [CompletedAct(Action(entry.kind, entry.layout_after or layout, entry.reason, finding.key,
                                     directory=entry.place), entry.outcome, entry.detail, entry.id, entry.layout_before)
                 for entry in entries if entry.kind == ActKind.SET_DEFAULT_LAYOUT]
-    judgement = journal.judgements.of(number)
+    judgement, ended_at = journal.judgements.of(number), journal.ended_at(number)
+    state = State.CLOSED if state is State.KEPT and ended_at is not None else state
     return Remediation(
         finding, number, min(begun), max(begun), layout, defaults=defaults, state=state, verdict=verdict,
-        judgement=judgement, judged_at=judgement.at if judgement else 0.0, ended_at=journal.ended_at(number),
+        judgement=judgement, judged_at=judgement.at if judgement else 0.0, ended_at=ended_at,
         places={*finding.directories, *(done.action.directory for done in defaults)},
         tried=set(journal.files_tried(number)), moves=journal.moves_of(number),
         first_act_at=min(begun))

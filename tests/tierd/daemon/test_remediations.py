@@ -289,6 +289,18 @@ def test_a_verdict_against_later_acts_undoes_only_those_even_after_a_restart(set
     assert (case.state, [each.action.directory for each in case.defaults]) == (State.UNDOING, ["/b"])
 
 
+@pytest.mark.parametrize(("ended_at", "state"), [(None, State.KEPT), (5.0, State.CLOSED)])
+def test_a_case_whose_finding_ended_before_a_restart_is_closed(setup: Following, ended_at: float | None,
+                                                               state: State) -> None:
+    """It stayed open until the next one, and a finding of days later got its number."""
+    journal, file = setup.at.journal, setup.at.cluster.make_file("/a/file", 1000)
+    setup.found_in("/a")
+    journal.judgements.add(1, "noisy-neighbour", "flash", 1, Verdict.HELPED, 0.8, 3.0)
+    journal.finding_ended(1, ended_at)
+    setup.at.gate.submit([Action(ActKind.MIGRATE, COVERING, "", FOUND.key, "/a", file.path, fid=file.fid)], 1)
+    assert [case.state for case in reopened_remediations(journal, 0.0)] == [state]
+
+
 # A finding about a noisy neighbour that stands without an act has a reason, as a code and a sentence
 
 
