@@ -52,8 +52,8 @@ def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
     onset = scenario.onset + (COLD_SECONDS if cold else 0.0)
     for _, cycle in cycles(scenario, engine, onset, cold):
         for finding in cycle.findings:
-            if finding.victim in engine.tracks:
-                bill_windows(cases, 1, finding, engine.tracks[finding.victim])
+            if finding.victim in engine.tracks.known:
+                bill_windows(cases, 1, finding, engine.tracks.known[finding.victim])
     found = []
     for victim in scenario.rates:
         mine = [(case, lost) for key, case in cases.items() if key[2] == victim

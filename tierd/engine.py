@@ -24,11 +24,11 @@ from tierd.config.scopes import ResolvedScopes
 from tierd.config.settings import Settings
 from tierd.decide.plans import Plan, joined
 from tierd.detect import attribution
-from tierd.detect.accelerators import SmallWrites, small_writes_of_pools
+from tierd.detect.accelerators import Accelerator, SmallWrites, accelerators, small_writes_of_pools
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
-from tierd.detect.costs import CostLearner, DeviceCosts
+from tierd.detect.costs import CostLearner
 from tierd.detect.device_time import TargetTime, device_times
-from tierd.detect.gain import StreamTrack, Tracks
+from tierd.detect.gain import Tracks
 from tierd.detect.history import SPAN_SECONDS, History
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
@@ -37,7 +37,7 @@ from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.detect.view import View
 from tierd.loads import Loads
 from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
-from tierd.policies.protocol import Amend, Situation
+from tierd.policies.protocol import Situation
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.policies.runner import PolicyRunner, words_of_error
 from tierd.refusal import Reason, Refusal
@@ -67,30 +67,32 @@ class Engine:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._history = History(settings.history_seconds, settings.noisy_neighbour.recent_seconds)
+        self.history = History(settings.history_seconds, settings.noisy_neighbour.recent_seconds)
         self._active: dict[tuple[str, str, str], Finding] = {}
         self._remembered: dict[str, int] = {}
         """Windows of Prometheus' history by job."""
         self._recent = RecentWindows(settings.noisy_neighbour.recent_seconds, settings.noisy_neighbour.classes)
         self._interference = Interference()
         verify = settings.verify
-        self._tracks = Tracks(verify.judge_seconds,
-                              verify.moving_seconds + verify.settle_seconds + 2 * verify.judge_seconds)
+        self.tracks = Tracks(verify.judge_seconds,
+                             verify.moving_seconds + verify.settle_seconds + 2 * verify.judge_seconds)
+        """Slowed streams, and those on the same targets, for verdicts."""
         self.kept: Mapping[tuple[str, str, str], Finding] = {}
         """Findings that hold as they were while their aggressors are slowed on purpose. Nothing is found about what
         these aggressors lose meanwhile."""
         self.acted_for: Collection[str] = ()
         """Victims whose acts have no verdict yet."""
-        self._watch = PolicyRunner(settings.policies)
+        self.watch = PolicyRunner(settings.policies)
         self._facts = Facts()
         self._small_writes: Mapping[str, SmallWrites] = {}
         self._request_msec: Mapping[str, float] = {}
         """By target, how long the disk I/O of a request takes: the median of three readings, as one may be odd."""
         self._targets_of_victims: frozenset[str] = frozenset()
         """Targets of active findings with a disturbed stream."""
-        self._amends: Sequence[Amend] = ()
-        """Functions by which policies change findings about slowed streams, made from the present facts."""
-        self._learner = CostLearner()
+        self._accelerators: Mapping[str, Accelerator] = {}
+        """By target, as the present facts show them."""
+        self.learner = CostLearner()
+        """What service costs, also as an earlier run learned it."""
         self._arrays = ArrayTracker()
         self._tasks: Mapping[str, tuple[str, ...]] = {}
         """Tasks of each large array since the oldest window."""
@@ -103,32 +105,18 @@ class Engine:
         self._forgot_at = 0.0
         """When jobs that are gone were forgotten; end of a window."""
 
-    @property
-    def policy_faults(self) -> Mapping[str, str]:
-        """Policies that failed in the last run, and their errors."""
-        return self._watch.faults
-
-    @property
-    def windows(self) -> Sequence[Window]:
-        return self._history.windows
-
-    @property
-    def tracks(self) -> Mapping[str, StreamTrack]:
-        """Slowed streams, and those on the same targets, for verdicts; by job."""
-        return self._tracks.known
-
     def take_over(self, before: Engine, active: Collection[tuple[str, str, str]]) -> tuple[Finding, ...]:
         """Continue where an engine with the same sources ended. Of its findings, those with these keys hold until the
         next window; returns them.
         """
-        self._history, self._arrays, self._tasks = before._history, before._arrays, before._tasks
+        self.history, self._arrays, self._tasks = before.history, before._arrays, before._tasks
         self._recent, self._interference = before._recent, before._interference
-        self._streams.fastest, self._tracks.known = before._streams.fastest, before._tracks.known
-        self._watch.take_over(before._watch)
+        self._streams.fastest, self.tracks.known = before._streams.fastest, before.tracks.known
+        self.watch.take_over(before.watch)
         self._active = {key: finding for key, finding in before._active.items() if key in active}
-        self._learner = before._learner
+        self.learner = before.learner
         settings = self._settings.noisy_neighbour
-        self._history.recent_seconds = self._recent.seconds = settings.recent_seconds
+        self.history.recent_seconds = self._recent.seconds = settings.recent_seconds
         self._recent.classes = settings.classes
         return tuple(self._active.values())
 
@@ -154,11 +142,11 @@ class Engine:
         self._tasks = self._arrays.update(window.jobs | window.namespace.keys(), window.end, since,
                                           partial(attribution.main_directory, counts or activities, since))
         window = with_arrays(window, self._tasks, self._settings.noisy_neighbour.classes)
-        complete = self._history.add(window)
+        complete = self.history.add(window)
         known = self._facts.pools and self._small_writes
         if complete or (not known and self._early_facts < MAX_EARLY_FACTS):
             self._facts, self._early_facts = facts(), self._early_facts + 1
-            self._amends = [policy.amends(self._facts) for policy in policies().values() if policy.amends]
+            self._accelerators = accelerators(self._facts.disk_writes)
             self._small_writes = small_writes_of_pools(self._facts)
             self._request_msec = {target: median(each.request_msec for each in readings[-3:])
                                   for target, readings in self._facts.disk_writes.items() if readings}
@@ -174,7 +162,7 @@ class Engine:
         slowed = {each.victim for each in found.values() if has_victim(each) and not each.advice_only}
         slowed_numbers, acted_for = ([self._recent.jobs[job] for job in some if job in self._recent.jobs]
                                      for some in (slowed, self.acted_for))
-        self._tracks.add(window.end, slowed_numbers, acted_for, self._interference, view.jobs)
+        self.tracks.add(window.end, slowed_numbers, acted_for, self._interference, view.jobs)
         if not 0 <= window.end - self._forgot_at < SPAN_SECONDS:  # with gaps, no half minute may ever be complete
             self._recent.forget_jobs(self._interference.jobs)
             self._forgot_at = window.end
@@ -186,7 +174,7 @@ class Engine:
                           since: float) -> Iterator[Finding]:
         """Slowdowns with the directories of their aggressors, which are looked up once for all victims of one."""
         known: dict[tuple[str, float, bool, bool], tuple[str, ...]] = {}
-        for finding in map(partial(self._amended, view), self._slowed(view, window)):
+        for finding in self._slowed(view, window):
             now = policy_for(finding).needs_its_job
             about = finding.aggressor, finding.time, now, finding.evidence.shown_by_records
             if about not in known:
@@ -200,15 +188,6 @@ class Engine:
         """Job ids of the aggressor of a finding: if it is an array, of its present tasks."""
         return self._tasks.get(finding.aggressor, finding.aggressors)
 
-    @property
-    def costs(self) -> Mapping[str, DeviceCosts]:
-        """Known costs of service on the targets of each pool."""
-        return self._learner.costs
-
-    def use_costs(self, costs: Mapping[str, DeviceCosts]) -> None:
-        """Start with the costs that an earlier run learned."""
-        self._learner = CostLearner(costs)
-
     def _slowdowns(self, window: Window) -> SlowdownView:
         """Learn from the newest window what service costs, and what each stream loses."""
         recent = self._recent
@@ -219,13 +198,13 @@ class Engine:
                              dtype=np.int64)
         flash = {*self._settings.resolved_scopes.flash_pools, *self._facts.flash}
         request_msec = np.array([self._request_msec.get(name, 0.0) for name in recent.targets])
-        self._learner.learn(columns, kinds, pool, names, unhealthy, flash=flash, request_msec=request_msec)
-        costs = self._learner.table(pool, names, unhealthy, self._small_writes, request_msec=request_msec)
+        self.learner.learn(columns, kinds, pool, names, unhealthy, flash=flash, request_msec=request_msec)
+        costs = self.learner.table(pool, names, unhealthy, self._small_writes, request_msec=request_msec)
         work = recent_work(recent.windows, kinds, len(recent.jobs.by_number))
         losses = self._interference.update(columns, work, kinds, costs)
         jobs, targets = recent.jobs.by_number, list(recent.targets)
-        self.device_time = device_times(work, targets, jobs, pool, names, costs=self._learner.costs)
-        lately = self._history.recent
+        self.device_time = device_times(work, targets, jobs, pool, names, costs=self.learner.costs)
+        lately = self.history.recent
         self.streamed_targets = self._streams.targets(
             streams_by_target(work, kinds, jobs, targets), lately, self.device_time, self._facts)
         rivals = self._interference.rival_losses
@@ -235,7 +214,7 @@ class Engine:
         return SlowdownView(
             window.end, losses, rival_losses=rivals, jobs=jobs, targets=targets,
             profiles=profiles(lately, named) if named else {}, active=self._active.keys(),
-            device_time=self.device_time, remembered=self._remembered)
+            device_time=self.device_time, accelerators=self._accelerators, remembered=self._remembered)
 
     def _slowed(self, view: SlowdownView, window: Window) -> Iterator[Finding]:
         """Slowdowns found in this cycle.
@@ -253,22 +232,14 @@ class Engine:
             yield from (replace(finding, held=True) for finding in self._active.values()
                         if policy_of(finding.kind).find_slowed is not None and finding.victim in in_doubt)
 
-    def _amended(self, view: SlowdownView, finding: Finding) -> Finding:
-        """The finding as other policies change it: accelerators may absorb the aggressor's writes."""
-        aggressor = view.profiles.get(finding.aggressor)
-        if aggressor is not None:
-            for amend in self._amends:
-                finding = amend(finding, aggressor.by_target)
-        return finding
-
     def _further(self, complete: bool, activities: Activities) -> tuple[Finding, ...]:
         """Active findings of the policies that read half minutes."""
         if complete:
             scopes = self._settings.resolved_scopes
-            self._watch.run(View(self._history.half_minutes, self._facts, activities, pool_pairs=scopes.pool_pairs,
+            self.watch.run(View(self.history.half_minutes, self._facts, activities, pool_pairs=scopes.pool_pairs,
                                   pools_of=scopes.pools_of))
-        now = self._history.windows[-1].end
-        return tuple(self._acted_on(f) for f in self._watch.findings if f.time > now - OLD_SECONDS)
+        now = self.history.windows[-1].end
+        return tuple(self._acted_on(f) for f in self.watch.findings if f.time > now - OLD_SECONDS)
 
     def _acted_on(self, finding: Finding) -> Finding:
         """The finding as one that tierd acts on, if ``[act] on`` names its kind and its policy has a plan for it."""

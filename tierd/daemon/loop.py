@@ -20,7 +20,7 @@ from tierd.daemon.observe import JobWork, Observer
 from tierd.daemon.planning import Planner
 from tierd.daemon.remediation import Remediations, RemediationStore, judged_remediation, reopened_remediations
 from tierd.decide.plans import Plan
-from tierd.detect.costs import costs_from_json, costs_to_json
+from tierd.detect.costs import CostLearner, costs_from_json, costs_to_json
 from tierd.detect.device_time import TargetTime
 from tierd.engine import Engine
 from tierd.model import Finding, Window
@@ -116,7 +116,7 @@ class Daemon:
         self.log = FindingLog(journal, node.clock)
         self.counters = self.log.counters
         self.engine = Engine(settings)
-        self.engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
+        self.engine.learner = CostLearner(costs_from_json(journal.state().get(COSTS_STATE, "")))
         echo = OwnMoves(settings.own_jobs, lambda: nids_of_moves(node.own_nids(), gate.dispatch.nids()),
                              node.clock.now, journal.was_moved)
         self.table = ActivityTable(node.filesystem.path_of, is_echo=echo, executor=node.executor)
@@ -177,9 +177,9 @@ class Daemon:
         self.counters.cycles += 1
         self.counters.last_cycle_at = self._clock.now()
         self.counters.cycle_seconds = self._clock.now() - begun
-        if self.engine.costs and self._clock.now() >= self._costs_stored_at + COSTS_SECONDS:
+        if self.engine.learner.costs and self._clock.now() >= self._costs_stored_at + COSTS_SECONDS:
             self._costs_stored_at = self._clock.now()
-            self.parts.journal.set_state({COSTS_STATE: costs_to_json(self.engine.costs)})
+            self.parts.journal.set_state({COSTS_STATE: costs_to_json(self.engine.learner.costs)})
 
     def _detect(self, seen: Window | None) -> None:
         if seen is not None:
@@ -324,8 +324,8 @@ class Daemon:
         """Continue where the daemon before ended: a finding that holds keeps its number."""
         self.log.take_over(memory.known)
         self.observer.findings = self.engine.take_over(memory.engine, self.log.known.numbers)
-        self.observer.windows = self.engine.windows
-        self.observer.tracks = self.engine.tracks
+        self.observer.windows = self.engine.history.windows
+        self.observer.tracks = self.engine.tracks.known
         for finding in self.observer.findings:
             if self.store.get(finding.key) is None:
                 known = judged_remediation(self.parts.journal, self.log.known.numbers[finding.key], finding)

@@ -65,9 +65,9 @@ class Observer:
         """Whether the last reading failed."""
         self.seen: float | None = None
         """Time of the last reading; None if there is no earlier one to compare it with."""
-        self.windows: Sequence[Window] = engine.windows
+        self.windows: Sequence[Window] = engine.history.windows
         """The history as of the last reading, oldest window first."""
-        self.tracks: Mapping[str, StreamTrack] = engine.tracks
+        self.tracks: Mapping[str, StreamTrack] = engine.tracks.known
         self.findings: tuple[Finding, ...] = ()
         self.fresh: tuple[Finding, ...] = ()
         """Findings of the last cycle; empty while tierd is blind."""
@@ -154,10 +154,10 @@ class Observer:
         for what in ("room", "clients"):
             self._log.fault(what, self._facts.faults.get(what, ""))
         for name in self._policies:
-            failed = self._engine.policy_faults.get(name, "")
+            failed = self._engine.watch.faults.get(name, "")
             self._log.fault(f"detector {name}",
                                 failed and f"detector {name} failed and finds nothing: {failed}")
-        self.windows, self.tracks = self._engine.windows, self._engine.tracks
+        self.windows, self.tracks = self._engine.history.windows, self._engine.tracks.known
         self._store.device_time = self._engine.device_time
         with self._store.lock, self._log.at_once():
             self._log_changes(result, seen.end)

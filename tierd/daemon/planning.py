@@ -151,7 +151,7 @@ class Planner:
         site, known = self._site_facts(), self._present()
         layouts = known.layouts(finding.directories)
         room = replace(known.room(), default_layouts=layouts,
-                       metadata=metadata_targets(site.metadata_spaces, self._engine.windows),
+                       metadata=metadata_targets(site.metadata_spaces, self._engine.history.windows),
                        won_back=known.won_back(finding.kind),
                        overstriping=site.overstriping)
         # a directory that cannot be read is removed, or its MDT is down: so are its files

@@ -173,3 +173,8 @@ def absorbs(seen: Accelerator | None, load: JobLoad) -> bool:
         small = sum(count for upper, count in load.sizes.items() if upper <= seen.bypass_low_bytes)
         return small >= 0.9 * sum(load.sizes.values())
     return load.write_bytes / load.writes <= seen.bypass_low_bytes
+
+
+def all_absorbed(seen: Mapping[str, Accelerator], loads: Mapping[str, JobLoad], targets: Sequence[str]) -> bool:
+    """Whether the accelerators of all these targets absorb what a job does there, by its loads by target."""
+    return bool(targets) and all(target in loads and absorbs(seen.get(target), loads[target]) for target in targets)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from annotated_types import Gt, Lt
 
+from tierd.detect.accelerators import Accelerator
 from tierd.detect.device_time import TargetTime
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Classes, Profile
@@ -50,6 +51,8 @@ class SlowdownView:
     active: Collection[tuple[str, str, str]]
     """Keys of active findings."""
     device_time: Mapping[str, TargetTime]
+    accelerators: Mapping[str, Accelerator]
+    """By target."""
     remembered: Mapping[str, int]
     """Windows of Prometheus' history by job, for streams whose usual throughput comes from it."""
 

@@ -1,21 +1,18 @@
 """Flash in front of the disks of a target: small writes are fast, larger ones are not.
 
-What :mod:`tierd.detect.accelerators` sees is reported, with advice on the bypass size. Where an accelerator absorbs the
-writes of a noisy neighbour, its files on flash would save the disks nothing.
+What :mod:`tierd.detect.accelerators` sees is reported, with advice on the bypass size.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import partial
 
-from tierd.detect.accelerators import Accelerator, absorbs, accelerators
+from tierd.detect.accelerators import Accelerator, accelerators
 from tierd.detect.groups import totals
 from tierd.detect.view import View
-from tierd.model import Advice, Facts, Finding, JobLoad, OtherEvidence
-from tierd.policies.protocol import Amend, Common, Policy
+from tierd.model import Advice, Finding, OtherEvidence
+from tierd.policies.protocol import Common, Policy
 from tierd.text import binary_text, count_of, percent, quoted
 
 MAX_BYPASS_BYTES = 256 << 10
@@ -31,21 +28,6 @@ def find(view: View, _: Common) -> Iterator[Finding]:
             pools[view.facts.pool_of(target)][target] = seen
     for pool, members in sorted(pools.items()):
         yield finding(pool, members, view)
-
-
-def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: Mapping[str, Accelerator]) -> Finding:
-    """A finding about a noisy neighbour, as advice only if the accelerators of all its targets absorb its writes.
-
-    ``loads`` are those of the aggressor by target. Its files on flash would save the disks nothing.
-    """
-    if finding.advice_only or not finding.targets:
-        return finding
-    if not all(target in loads and absorbs(accelerated.get(target), loads[target]) for target in finding.targets):
-        return finding
-    return replace(finding, advice_only=True, advice=(*finding.advice, Advice(
-        "move no files of this job to flash", f"for {quoted(finding.aggressor)}",
-        "a block accelerator or write cache in front of these targets absorbs its small writes already: "
-        "the disks are slow for another reason")))
 
 
 def finding(pool: str, members: Mapping[str, Accelerator], view: View) -> Finding:
@@ -100,8 +82,4 @@ def _advise(low: int, high: int, wanted: int | None, gained: float, where: str) 
                      "the accelerator fills sooner, and wears more")
 
 
-def amends(facts: Facts) -> Amend:
-    return partial(with_absorbed, accelerated=accelerators(facts.disk_writes))
-
-
-POLICY = Policy("block-accelerator", Common, find, amends=amends)
+POLICY = Policy("block-accelerator", Common, find)

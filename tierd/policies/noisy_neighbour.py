@@ -14,14 +14,15 @@ from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.decide import plans, sizing
 from tierd.decide.plans import FlashSettings, Plan
+from tierd.detect.accelerators import all_absorbed
 from tierd.detect.device_time import mean_share
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Profile, is_in_between, is_small_files
 from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found, names_of_targets, slowdown_numbers, slower
-from tierd.model import Action, Capacity, DirectoryActivity, Finding, SlowdownEvidence
+from tierd.model import Action, Advice, Capacity, DirectoryActivity, Finding, SlowdownEvidence
 from tierd.policies.protocol import JudgedBy, Policy, Situation, Use
 from tierd.refusal import Reason, Refusal
-from tierd.text import Carrier, binary_text, count_of, percent
+from tierd.text import Carrier, binary_text, count_of, percent, quoted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +91,14 @@ def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile,
         aggressor_bytes_per_file=suspect.bytes_per_file if files else 0.0,
         device_time_share=taken.share if taken else None, device_time_share_error=taken.error if taken else None,
         learnt_windows=view.remembered.get(victim))
-    return Finding(POLICY.name, view.now, suspect.job, victim, shared, sentence(victim, loss, suspect, settings),
-                   evidence, advice_only=is_in_between(suspect, settings.classes))
+    unclear = is_in_between(suspect, settings.classes)
+    absorbed = not unclear and all_absorbed(view.accelerators, suspect.by_target, shared)
+    return Finding(
+        POLICY.name, view.now, suspect.job, victim, shared, sentence(victim, loss, suspect, settings), evidence,
+        advice_only=unclear or absorbed, advice=(Advice(
+            "move no files of this job to flash", f"for {quoted(suspect.job)}",
+            "a block accelerator or write cache in front of these targets absorbs its small writes already: "
+            "the disks are slow for another reason"),) if absorbed else ())
 
 
 def operations_on(targets: Collection[str], job: Profile | None) -> float:

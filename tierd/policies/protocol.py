@@ -19,7 +19,7 @@ from tierd.decide import benefit
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.slowdowns import SlowdownSettings, SlowdownView
 from tierd.detect.view import View
-from tierd.model import Capacity, DirectoryActivity, Evidence, Facts, Finding, JobLoad, StoredFile, Table, Window
+from tierd.model import Capacity, DirectoryActivity, Evidence, Facts, Finding, StoredFile, Table, Window
 from tierd.refusal import Refusal
 from tierd.verify.judgement import Judgement
 from tierd.verify.judgement import Settings as VerifySettings
@@ -197,10 +197,6 @@ class DefaultJudge:
     """By the directory and the evidence of the finding. The verdict with its words."""
 
 
-Amend = Callable[[Finding, Mapping[str, JobLoad]], Finding]
-"""Changes a finding of another policy, by the loads of its aggressor by target."""
-
-
 @dataclass(frozen=True)
 class Policy:
     """One kind of finding, with all that tierd knows about it. Only ``name`` is needed."""
@@ -250,8 +246,6 @@ class Policy:
     """Directories to walk if ``[act] on`` names the policy."""
     busy_directory: Callable[[Any], float] | None = None
     """Operations per second in a directory, by the settings, from which the policy needs the MDTs of the directory."""
-    amends: Callable[[Facts], Amend] | None = None
-    """Changes findings about slowed streams by what the facts say."""
     is_short: Callable[[Layout, Capacity, Tables], str | None] | None = None
     """For a default layout that the policy answers for: why no more files may go there, or "". None for others."""
 

@@ -125,7 +125,7 @@ class Account:
     @property
     def known_pools(self) -> Sequence[str]:
         """Pools whose costs of service are known, and those that the settings name as flash."""
-        return (*self._engine.costs, *self._settings.resolved_scopes.flash_pools)
+        return (*self._engine.learner.costs, *self._settings.resolved_scopes.flash_pools)
 
     def add(self, window: Window, reading: Reading, facts: Callable[[], Facts]) -> None:
         """Take in a window and the reading at its end. ``facts`` returns the pools."""
@@ -136,7 +136,7 @@ class Account:
         for key in self._all.keys() - holding.keys():
             self._end(key)
         for key, finding in holding.items():
-            track = self._engine.tracks.get(finding.victim)
+            track = self._engine.tracks.known.get(finding.victim)
             if track is None:
                 continue
             bill_windows(self._all, 0, finding, track)

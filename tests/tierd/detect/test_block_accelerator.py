@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -22,10 +21,18 @@ from simulator.settings import ClusterSettings
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.worlds import TARGETS, small_io
-from tierd.detect.accelerators import Accelerator, SmallWrites, accelerators, of_latency, of_mixes, small_writes
-from tierd.model import DiskWrites, Facts, Finding, JobLoad
+from tierd.detect.accelerators import (
+    Accelerator,
+    SmallWrites,
+    accelerators,
+    all_absorbed,
+    of_latency,
+    of_mixes,
+    small_writes,
+)
+from tierd.model import DiskWrites, Facts, JobLoad
 from tierd.policies import small_random_io
-from tierd.policies.block_accelerator import POLICY, with_absorbed
+from tierd.policies.block_accelerator import POLICY
 from tierd.sense.nodes import DiskPoller, read_disks
 from tierd.simulation.beds import BedKind, draw_bed
 
@@ -143,25 +150,19 @@ def test_small_random_writes_that_the_accelerator_takes_in_are_not_sent_to_flash
     assert look(small_random_io.POLICY, busy, facts(mixes(0)))
 
 
-def neighbour(**changes: Any) -> Finding:
-    numbers = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6}
-    return replace(Finding("noisy-neighbour", 0.0, "fio.7", "s.1", ("l-OST0001",), "slows", numbers),  # type: ignore[arg-type]
-                   **changes)
-
-
-def test_a_neighbour_whose_writes_are_taken_in_is_advice_only() -> None:
+def test_all_that_a_neighbour_does_must_be_taken_in() -> None:
     seen = {"l-OST0001": Accelerator(32768, 65536, 400.0, 9000.0)}
     small = {"l-OST0001": JobLoad("l-OST0001", "fio.7", write_bytes=4096e3, writes=1e3, sizes={4096: 1e3})}
-    assert with_absorbed(neighbour(), small, seen).advice_only
-    assert not with_absorbed(neighbour(), small, {}).advice_only
+    assert all_absorbed(seen, small, ("l-OST0001",))
+    assert not all_absorbed({}, small, ("l-OST0001",))
+    assert not all_absorbed(seen, small, ())
     reads = {"l-OST0001": small["l-OST0001"]._replace(reads=500.0, read_bytes=2e6)}
-    assert not with_absorbed(neighbour(), reads, seen).advice_only, "an accelerator does not serve reads from disks"
+    assert not all_absorbed(seen, reads, ("l-OST0001",)), "an accelerator does not serve reads from disks"
     large = {"l-OST0001": small["l-OST0001"]._replace(sizes={4096: 500.0, MIB: 500.0})}
-    assert not with_absorbed(neighbour(), large, seen).advice_only
-    elsewhere = neighbour(targets=("l-OST0001", "l-OST0002"))
-    assert not with_absorbed(elsewhere, small, seen).advice_only
+    assert not all_absorbed(seen, large, ("l-OST0001",))
+    assert not all_absorbed(seen, small, ("l-OST0001", "l-OST0002"))
     inferred = {"l-OST0001": Accelerator(32768, 65536)}
-    assert not with_absorbed(neighbour(), small, inferred).advice_only, "mixes alone do not stop tierd"
+    assert not all_absorbed(inferred, small, ("l-OST0001",)), "mixes alone do not stop tierd"
 
 
 def found_in(settings: ClusterSettings, jobs: Sequence[Job], until: float, root: Path) -> list[dict[str, Accelerator]]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.config.settings import Settings
+from tierd.detect.accelerators import Accelerator
 from tierd.detect.interference import Loss
 from tierd.detect.profile import profiles
 from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found
@@ -40,7 +41,7 @@ LOSS = Loss(0, (1,), (0, 1, 2, 3), 44e6, 0.4, 0.1, Carrier.ARRIVAL, 30.0)
 
 def view(*losses: Loss, rivals: Sequence[Loss] = (), active: Iterable[tuple[str, str, str]] = (),
          ) -> SlowdownView:
-    return SlowdownView(100.0, losses, rivals, JOBS, TARGETS, profiles(SEEN), {*active}, {}, {})
+    return SlowdownView(100.0, losses, rivals, JOBS, TARGETS, profiles(SEEN), {*active}, {}, {}, {})
 
 
 def only(found: Iterable[Finding]) -> Finding:
@@ -79,6 +80,9 @@ def test_small_io_is_no_files_and_requests_in_between_are_advice() -> None:
     assert found.evidence.numbers()["aggressor_bytes_per_file"] == 0
     assert "f.3 sends 40 RPCs/s of 4 KiB" in found.sentence
     assert not found.advice_only
+    fast = dict.fromkeys(TARGETS, Accelerator(65536, MIB, 400.0, 9000.0))
+    found = only(noisy_neighbour.find_slowed(replace(view(replace(LOSS, suspects=(2,))), accelerators=fast), SETTINGS))
+    assert (found.advice_only, len(found.advice)) == (True, 1), "they absorb its writes"
     assert only(noisy_neighbour.find_slowed(view(replace(LOSS, suspects=(3,))), SETTINGS)).advice_only
 
 
