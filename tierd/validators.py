@@ -1,14 +1,30 @@
-"""Validators of classes of settings, messages and evidence. Building one takes milliseconds, so each is built once."""
+"""Validators of classes of settings, messages and evidence, and the ranges of settings.
+
+Building a validator takes milliseconds, so each is built once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import Strict, TypeAdapter, ValidationError
 
 from tierd.model import Evidence, OtherEvidence
 
+Positive = Annotated[float, Gt(0)]
+NotNegative = Annotated[float, Ge(0)]
+Factor = Annotated[float, Ge(1)]
+Ratio = Annotated[float, Gt(1)]
+Share = Annotated[float, Gt(0), Lt(1)]
+ShareOrNone = Annotated[float, Ge(0), Lt(1)]
+ShareOrAll = Annotated[float, Gt(0), Le(1)]
+Bytes = Annotated[int, Gt(0)]
+Count = Annotated[int, Ge(0)]
+AtLeastOne = Annotated[int, Ge(1)]
+AtLeastTwo = Annotated[int, Ge(2)]
+Switch = Annotated[bool, Strict()]
 T = TypeVar("T")
 _validators: dict[type[Any], TypeAdapter[Any]] = {}
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Ge, Gt, Lt
 
 from tierd.acts import ActKind
 from tierd.model import Action, Finding, SlowdownEvidence, Table
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, rate_text
+from tierd.validators import Factor, Positive, Share
 
 FIRST_EFFECT = 0.8
 """Part of a loss that an act is expected to win back, before any judgement. A choice."""
@@ -27,16 +25,16 @@ FIRST_WEIGHT = 2.0
 class Settings(Table):
     """Limits of benefit and cost."""
 
-    min_gain: Annotated[float, Gt(0), Lt(1)] = 0.08
+    min_gain: Share = 0.08
     """Minimum expected gain of the victim as a fraction of its usual throughput: a loss of a tenth, of which an act is
     expected to win back ``first_effect``."""
-    min_probability: Annotated[float, Gt(0), Lt(1)] = 0.85
+    min_probability: Share = 0.85
     """Minimum probability that the victim loses ``noisy_neighbour.min_loss``. A choice."""
-    min_probability_seen: Annotated[float, Gt(0), Lt(1)] = 0.95
+    min_probability_seen: Share = 0.95
     """Minimum probability of this loss if tierd saw the neighbour start: more windows soon make sure. A choice."""
-    factor: Annotated[float, Ge(1)] = 2.0
+    factor: Factor = 2.0
     """Minimum expected gain of the victim as a multiple of the bytes moved. A choice."""
-    horizon_seconds: Annotated[float, Gt(0)] = 600.0
+    horizon_seconds: Positive = 600.0
     """Expected stay of the neighbour: moves must pay within this time. A choice."""
 
 

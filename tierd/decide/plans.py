@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
-
-from annotated_types import Ge, Lt
 
 from lustre.layout.model import Component, Layout, mirrors
 from tierd.acts import ActKind
@@ -14,6 +11,7 @@ from tierd.decide import sizing
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, StoredFile, Table
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, rate_text
+from tierd.validators import Count, NotNegative, ShareOrNone
 
 SEEK_USEC, FLASH_USEC = 8000.0, 500.0
 """Time of a small random operation: a seek and half a turn of a disk, and flash behind a network. Choices."""
@@ -32,11 +30,11 @@ class FlashSettings(Table):
     flash_pool: str = "flash"
     hdd_pool: str = "hdd"
     sizing: sizing.Settings = field(default_factory=sizing.Settings)
-    reserve: Annotated[float, Ge(0), Lt(1)] = 0.1
+    reserve: ShareOrNone = 0.1
     """Share of the flash pool that stays free. A choice."""
-    settle_seconds: Annotated[float, Ge(0)] = 10.0
+    settle_seconds: NotNegative = 10.0
     """Files closed more recently are not moved: they may be written again. A choice."""
-    max_moves: Annotated[int, Ge(0)] = 1000
+    max_moves: Count = 1000
     """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 

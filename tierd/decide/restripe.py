@@ -18,10 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
-
-from annotated_types import Ge, Gt
-from pydantic import Strict
 
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
@@ -32,6 +28,7 @@ from tierd.decide.sizing import boundary
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, Table
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text
+from tierd.validators import Bytes, Count, Factor, Switch
 
 MIN_STRIPE_BYTES, MAX_STRIPE_BYTES = 1 << 20, 32 << 20
 """Stripe sizes of the guide."""
@@ -49,14 +46,14 @@ RESERVE = 0.1
 class Restripe(Table):
     """Limits of benefit, size and space: the table ``[restripe]``."""
 
-    benefit_factor: Annotated[float, Ge(1)] = 2.0
+    benefit_factor: Factor = 2.0
     """Minimum time that a job is expected to save, as a multiple of the time of the copy. A choice, because the
     estimate is rough."""
-    overstripe: Annotated[bool, Strict()] = True
+    overstripe: Switch = True
     """Whether files may have several objects on one target. Clients before Lustre 2.13 cannot read such files."""
-    max_file_bytes: Annotated[int, Gt(0)] = 32 << 30
+    max_file_bytes: Bytes = 32 << 30
     """Larger files are not rewritten. A copy takes minutes: a choice."""
-    max_moves: Annotated[int, Ge(0)] = 100
+    max_moves: Count = 100
     """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Gt
 
 from tierd.model import Table
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, percent
+from tierd.validators import Bytes
 
 UNIT_BYTES = 64 << 10
 """Component boundaries are multiples of this (Lustre's alignment)."""
@@ -29,7 +27,7 @@ SPLIT_SHARE = 0.05
 class Settings(Table):
     """Limits of a flash component."""
 
-    largest_component_bytes: Annotated[int, Gt(0)] = 16 << 20
+    largest_component_bytes: Bytes = 16 << 20
     """Files that need a larger component are not small and do not go to flash. Four times the largest small files of
     the paper."""
 

@@ -10,13 +10,11 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
-
-from annotated_types import Gt
 
 from tierd.detect.groups import grouped
 from tierd.loads import Loads, together
 from tierd.model import JobLoad, Table, Window
+from tierd.validators import Bytes
 
 SMALL_SHARE = 0.5
 """Share of small RPCs from which a job counts as small I/O."""
@@ -31,11 +29,11 @@ has only prepared. A choice: a job of 0.2 files/s reaches it in 20 s."""
 class Classes(Table):
     """Limits that separate streams, small files and small I/O."""
 
-    stream_rpc_bytes: Annotated[int, Gt(0)] = 256 << 10
+    stream_rpc_bytes: Bytes = 256 << 10
     """Minimum mean RPC of a stream. Full RPCs have 1-16 MiB; a stream over short stripes sends smaller RPCs."""
-    small_rpc_bytes: Annotated[int, Gt(0)] = 64 << 10
+    small_rpc_bytes: Bytes = 64 << 10
     """Largest RPC that counts as small: it costs a seek and moves few bytes."""
-    small_file_bytes: Annotated[int, Gt(0)] = 8 << 20
+    small_file_bytes: Bytes = 8 << 20
     """Largest mean of bytes per closed file for a job of small files: twice the largest file in the paper."""
 
 
@@ -132,8 +130,8 @@ def profiles(windows: Sequence[Window], jobs: Collection[str] | None = None) -> 
     active = grouped((job, window) for window, some in zip(windows, each, strict=True)
                      for job in set(some.job.tolist()))
     loads, by_target = together(each), defaultdict[str, dict[str, JobLoad]](dict)
-    for (target, job), load in loads.items():
-        by_target[job][target] = load
+    for load in loads.values_by_row():
+        by_target[load.job][load.target] = load
     return {total.job: profile(total, active[total.job], by_target[total.job]) for total in loads.by_job().values()}
 
 

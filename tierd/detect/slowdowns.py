@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
-
-from annotated_types import Gt, Lt
+from typing import Any
 
 from tierd.detect.accelerators import Accelerator
 from tierd.detect.device_time import TargetTime
@@ -14,6 +12,7 @@ from tierd.detect.interference import Loss
 from tierd.detect.profile import Classes, Profile
 from tierd.model import Table
 from tierd.text import percent, rate_text
+from tierd.validators import Positive, Share
 
 
 @dataclass(frozen=True)
@@ -23,13 +22,13 @@ class SlowdownSettings(Table):
     """
 
     classes: Classes = field(default_factory=Classes)
-    recent_seconds: Annotated[float, Gt(0)] = 30.0
+    recent_seconds: Positive = 30.0
     """Period from which profiles of jobs are made."""
-    min_loss: Annotated[float, Gt(0), Lt(1)] = 0.05
+    min_loss: Share = 0.05
     """Loss that a finding is about: users do not notice less, and disks vary as much."""
-    probability: Annotated[float, Gt(0), Lt(1)] = 0.6
+    probability: Share = 0.6
     """A finding begins when the stream loses ``min_loss`` with this probability."""
-    end_probability: Annotated[float, Gt(0), Lt(1)] = 0.5
+    end_probability: Share = 0.5
     """It ends when the probability is less."""
 
 

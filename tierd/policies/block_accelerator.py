@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from tierd.detect.accelerators import Accelerator, accelerators
 from tierd.detect.groups import totals
 from tierd.detect.view import View
-from tierd.model import Advice, Finding, OtherEvidence
+from tierd.model import Advice, Finding
 from tierd.policies.protocol import Common, Policy
 from tierd.text import binary_text, count_of, percent, quoted
 
@@ -44,16 +44,13 @@ def finding(pool: str, members: Mapping[str, Accelerator], view: View) -> Findin
     fast, slow = (max(a for a, _ in times), min(b for _, b in times)) if times else (None, None)
     took = f" (median {fast / 1000:.1f} ms, larger ones {slow / 1000:.1f} ms)" if fast and slow else ""
     where = f"{count_of(len(members), 'target')}{f' of pool {quoted(pool)}' if pool else ''}"
-    return Finding(
-        POLICY.name, view.now, "", "", tuple(sorted(members)),
-        f"writes up to {binary_text(low)} on {where} are fast{took}, writes of {binary_text(high)} are not: a block "
-        "accelerator such as NXD, or a write cache that larger writes bypass; counters do not tell which. "
+    return POLICY.finding(
+        view, f"writes up to {binary_text(low)} on {where} are fast{took}, writes of {binary_text(high)} are not: a "
+        "block accelerator such as NXD, or a write cache that larger writes bypass; counters do not tell which. "
         f"{percent(small)} of the disk writes are small enough",
-        OtherEvidence({"bypass_low_bytes": low, "bypass_high_bytes": high, "small_write_share": small,
-                       "next_write_share": gained, "targets": len(members),
-                       **({"fast_usec": fast, "slow_usec": slow} if fast and slow else {})}),
-        advice_only=True, subject=pool, advice=tuple(_advise(low, high, wanted, gained, where)),
-    )
+        {"bypass_low_bytes": low, "bypass_high_bytes": high, "small_write_share": small, "next_write_share": gained,
+         "targets": len(members), **({"fast_usec": fast, "slow_usec": slow} if fast and slow else {})},
+        targets=sorted(members), subject=pool, advice=_advise(low, high, wanted, gained, where))
 
 
 def next_bypass(sizes: Mapping[int, float], low: int, min_gain_share: float) -> int | None:

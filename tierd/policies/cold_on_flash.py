@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
 from tierd.decide.plans import FlashSettings, Plan, joined, missing_pool, move, room_bytes
@@ -21,6 +18,7 @@ from tierd.model import Action, Advice, Evidence, Finding, StoredFile, Table
 from tierd.policies.protocol import Common, Policy, Situation, Tables
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted
+from tierd.validators import Count, Positive, Share
 
 DAY_SECONDS = 86_400.0
 MIN_BYTES = 4096
@@ -31,12 +29,12 @@ MIN_BYTES = 4096
 class Settings(Common):
     """Thresholds."""
 
-    enter: Annotated[float, Gt(0), Lt(1)] = 0.8
+    enter: Share = 0.8
     """The finding begins at this used share of the flash pool. A fifth is left for bursts: a choice."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.7
+    leave: Share = 0.7
     """The finding ends, and demotion stops, at this used share. A tenth less, so that it does not begin again at
     once."""
-    cold_days: Annotated[float, Gt(0)] = 7.0
+    cold_days: Positive = 7.0
     """Days without access. Set at least one day, because access times are updated late (``atime_diff``). A week is a
     choice."""
 
@@ -48,9 +46,9 @@ class ColdToDisk(Table):
     directories: tuple[str, ...] = ()
     """Further directories (paths below the root of the file system) whose own files may be demoted. tierd knows files
     that it moved to flash itself from its journal."""
-    disk_reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
+    disk_reserve: Share = 0.1
     """Share of the disk pool that stays free: full disks are slow."""
-    max_moves: Annotated[int, Ge(0)] = 500
+    max_moves: Count = 500
     """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
@@ -91,19 +89,18 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
         return
     held = sum(file.size_bytes for file in cold)
     oldest = min(file.read_at for file in cold)
-    yield Finding(
-        POLICY.name, view.now, "", "", tuple(sorted(members)),
-        f"pool {quoted(pool)} is {percent(used)} full; {len(cold)} of {len(stored)} files examined there "
+    yield POLICY.finding(
+        view, f"pool {quoted(pool)} is {percent(used)} full; {len(cold)} of {len(stored)} files examined there "
         f"({bytes_text(held)}) have not been used for at least {settings.cold_days:g} days",
         ColdOnFlashEvidence(
             used_share=used, cold_files=len(cold), cold_bytes=held, oldest_days=(view.now - oldest) / DAY_SECONDS,
             target_used_share=settings.leave, cold_before=limit,
             bytes_to_free=max(0.0, (used - settings.leave) * size)),
-        tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
+        targets=sorted(members), subject=pool, advice_only=False,
+        directories=tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20],
         advice=(Advice(f"lfs migrate --non-block -p {quoted(disks)} FILE", "the files idle for longest first",
                        "frees flash for files in use; tierd does this for files it moved there, and in the directories "
-                       "of [cold_to_disk]"),) if has_free_space(view, view.facts.pools.get(disks, ())) else (),
-    )
+                       "of [cold_to_disk]"),) if has_free_space(view, view.facts.pools.get(disks, ())) else ())
 
 
 def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) -> Plan:

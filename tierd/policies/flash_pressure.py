@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Gt, Lt
 
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
-from tierd.model import Advice, Finding, OtherEvidence
+from tierd.model import Advice, Finding
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
 from tierd.text import bytes_text, first_names, percent, quoted, rate_text
+from tierd.validators import Positive, Share
 
 COLD_SECONDS = 7 * 86_400.0
 HYSTERESIS = 0.1
@@ -29,9 +27,9 @@ HALF = 0.5
 class Settings(Common):
     """Thresholds. Shares are used bytes of the pool."""
 
-    enter: Annotated[float, Gt(0), Lt(1)] = 0.8
+    enter: Share = 0.8
     """The finding begins at this share. As for ``cold-on-flash``."""
-    horizon_seconds: Annotated[float, Gt(0)] = 3600.0
+    horizon_seconds: Positive = 3600.0
     """The finding also begins if a half-full pool will be full within this time at its present growth. An hour, in
     which a person can act: a choice."""
 
@@ -59,15 +57,12 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     when = growth if full_in < 86_400 else ""
     who = first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total()
                       ) if written else "no job"
-    yield Finding(
-        POLICY.name, view.now, "", "", tuple(sorted(fills)),
-        f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target {quoted(fullest)} at "
-        f"{percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
-        OtherEvidence({"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": avail,
-                       "write_bytes_per_second": written, "growth_bytes_per_second": rate,
-                       "seconds_to_full": min(full_in, 1e12)}),
-        advice_only=True, subject=pool, advice=tuple(advise(view, pool, disks)),
-    )
+    yield POLICY.finding(
+        view, f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target "
+        f"{quoted(fullest)} at {percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
+        {"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": avail,
+         "write_bytes_per_second": written, "growth_bytes_per_second": rate, "seconds_to_full": min(full_in, 1e12)},
+        targets=sorted(fills), subject=pool, advice=advise(view, pool, disks))
 
 
 def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:

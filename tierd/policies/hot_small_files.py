@@ -14,9 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Ge, Gt
 
 from tierd.acts import ActKind
 from tierd.decide import plans, sizing
@@ -29,6 +26,7 @@ from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, 
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, Use, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, count_of, percent, quoted
+from tierd.validators import AtLeastOne, Count, Factor, Positive
 
 REOPENED = 2.0
 """Minimum number of opens of existing files per created file. With fewer, the job mostly writes there. A choice."""
@@ -42,10 +40,10 @@ SUFFERING_WEIGHT = 3.0
 class Settings(Common):
     """Thresholds."""
 
-    min_opens: Annotated[int, Ge(1)] = 100
+    min_opens: AtLeastOne = 100
     """Minimum number of recent opens of existing files in a directory. Changelogs must record OPEN (off by default). A
     choice: one in six seconds."""
-    enter_reads_per_second: Annotated[float, Gt(0)] = 10.0
+    enter_reads_per_second: Positive = 10.0
     """The finding begins at this rate of read RPCs to disk targets. A tenth of the seeks of a disk."""
 
 
@@ -53,12 +51,12 @@ class Settings(Common):
 class HotFilesToFlash(Table):
     """Limits of benefit and cost of moves: the table ``[hot_files_to_flash]``."""
 
-    benefit_factor: Annotated[float, Ge(1)] = 3.0
+    benefit_factor: Factor = 3.0
     """Minimum disk time saved, as a multiple of the disk time that the move costs. A choice, because the estimate is
     rough."""
-    horizon_seconds: Annotated[float, Gt(0)] = 3600.0
+    horizon_seconds: Positive = 3600.0
     """Expected time for which the job continues to read at its present rate. A choice."""
-    max_moves: Annotated[int, Ge(0)] = 500
+    max_moves: Count = 500
     """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
@@ -109,19 +107,18 @@ def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, s
     busy_usec = sum(load.busy_usec for load in on_disk.values()) / operations
     places = sorted(activities, key=lambda a: (-a.opens, a.directory))
     more = f" and {count_of(len(places) - 1, 'more directory', 'more directories')}" if len(places) > 1 else ""
-    yield Finding(
-        POLICY.name, view.now, job.job, "", tuple(sorted(t for t, load in on_disk.items() if load.reads)),
-        f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
+    yield POLICY.finding(
+        view, f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
         f"{more} and reads {binary_text(per_open)} of each; {percent(share)} of the bytes come from disks, at "
         f"{reads / job.seconds:.0f} reads/s",
         HotSmallFilesEvidence(
             opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,
             disk_read_share=share, read_operations_share=reads / operations, usec_per_rpc=busy_usec),
-        tuple(a.directory for a in places),
+        job=job.job, targets=sorted(t for t, load in on_disk.items() if load.reads),
+        directories=tuple(a.directory for a in places), advice_only=False,
         advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
                        f"files in {quoted(places[0].directory)}", "reads need no seeks; "
-                       "tierd does this if [act] on names hot-small-files"),),
-    )
+                       "tierd does this if [act] on names hot-small-files"),))
 
 
 def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation) -> Plan:

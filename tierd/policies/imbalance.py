@@ -18,9 +18,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Annotated
-
-from annotated_types import Ge, Gt, Lt
 
 from lustre.fid import Fid
 from tierd.acts import Verdict
@@ -29,7 +26,7 @@ from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, ost_
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Evidence, Facts, Finding, JobLoad, OtherEvidence, StoredFile, Table, TargetFill
+from tierd.model import Action, Advice, Evidence, Facts, Finding, JobLoad, StoredFile, Table, TargetFill
 from tierd.policies.protocol import (
     LEAVE,
     RECENT_SECONDS,
@@ -44,6 +41,7 @@ from tierd.policies.protocol import (
 )
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
+from tierd.validators import Count, NotNegative, Positive, Ratio, Share, ShareOrNone
 from tierd.verify.judgement import Judgement, harmed_by, jobs_on_targets
 
 DAY_SECONDS = 86_400.0
@@ -66,10 +64,10 @@ RETRY_HOURS = 12.0
 class Settings(Common):
     """Thresholds."""
 
-    enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.2
+    enter_fill: Share = 0.2
     """The finding begins if a target's used share exceeds the median of the other targets by this difference. Lustre
     evens out new objects from 17% on (``qos_threshold_rr``)."""
-    enter_load: Annotated[float, Gt(1)] = 3.0
+    enter_load: Ratio = 3.0
     """The finding begins at this ratio of a target's bytes or operations to the mean of the other targets. A choice."""
 
 
@@ -79,14 +77,14 @@ class Rebalance(Table):
 
     directories: tuple[str, ...] = ("/",)
     """Directories (paths below the root of the file system) whose files may move."""
-    scan_files_per_second: Annotated[float, Gt(0)] = 100.0
+    scan_files_per_second: Positive = 100.0
     """Maximum number of files examined per second while a pool is uneven. Each takes some requests to an MDT. A
     choice."""
-    idle_days: Annotated[float, Ge(0)] = 1.0
+    idle_days: NotNegative = 1.0
     """Files used more recently do not move. Lustre writes access times late (``atime_diff``)."""
-    reserve: Annotated[float, Ge(0), Lt(1)] = 0.1
+    reserve: ShareOrNone = 0.1
     """Share of each target that stays free. A choice."""
-    max_moves: Annotated[int, Ge(0)] = 200
+    max_moves: Count = 200
     """Maximum number of files in one plan; the next plan may have more. A choice."""
 
 
@@ -127,13 +125,13 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
             continue
         chosen = max(far, key=lambda each: each[:2])[2]  # one that is reported already stays the reported one
         others = _median_of_others(chosen, takers)
-        yield Finding(
-            POLICY.name, view.now, "", "", (chosen,),
-            f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
+        yield POLICY.finding(
+            view, f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
             f"{quoted(pool)} is {percent(others)}",
             FillEvidence(used_share=known[chosen].used, others_used_share=others,
                          pool_used_share=used_of(known, known)),
-            subject=f"fill of {chosen}", advice=_fill_advice(pool, chosen, too_full=sign > 0))
+            targets=(chosen,), advice_only=False, subject=f"fill of {chosen}",
+            advice=_fill_advice(pool, chosen, too_full=sign > 0))
         return
 
 
@@ -176,17 +174,14 @@ def load_findings(pool: str, members: Sequence[str], loads: Mapping[str, Sequenc
         spread = most.moved_bytes >= 0.5 * in_pool > 0 and not is_small_files(profile, Classes())
         shown, instead = ((rate_text(rate), rate_text(others)) if of == "moved_bytes" else
                           (f"{rate:.0f} operations/s", f"{others:.0f} operations/s"))
-        yield Finding(
-            POLICY.name, view.now, "", "", (busiest,),
-            f"{quoted(busiest)} serves {shown}; the other targets of pool {quoted(pool)} serve {instead} on average; "
-            f"{quoted(job)} causes {percent(most.operations / max(total, 1))} of the operations on {quoted(busiest)}",
-            OtherEvidence({f"{of}_per_second": rate, f"others_{of}_per_second": others}),
-            advice_only=True, subject=f"load of {busiest}",
+        yield POLICY.finding(
+            view, f"{quoted(busiest)} serves {shown}; the other targets of pool {quoted(pool)} serve {instead} on "
+            f"average; {quoted(job)} causes {percent(most.operations / max(total, 1))} of the operations on "
+            f"{quoted(busiest)}", {f"{of}_per_second": rate, f"others_{of}_per_second": others},
+            targets=(busiest,), subject=f"load of {busiest}",
             advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
                            f"directories of {quoted(job)} with few large files",
-                           "spreads the bytes over more targets"),)
-            if spread else (),
-        )
+                           "spreads the bytes over more targets"),) if spread else ())
         return
 
 

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Gt
 
 from tierd.advised import STATAHEAD_BATCH
 from tierd.detect.groups import totals
 from tierd.detect.view import View
-from tierd.model import Advice, Finding, MetadataLoad, MetadataService, OtherEvidence
+from tierd.model import Advice, Finding, MetadataLoad, MetadataService
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent, quoted
+from tierd.validators import Positive
 
 BUSY_SHARE = 0.7
 """Share of the threads in use at the start of a request, from which threads count as busy. A choice."""
@@ -35,13 +33,13 @@ as an open too, so at most half of the operations are creates. A choice."""
 class Settings(Common):
     """Thresholds."""
 
-    enter_wait_usec: Annotated[float, Gt(0)] = 2000.0
+    enter_wait_usec: Positive = 2000.0
     """The finding begins if requests wait so long for a thread, on average, while threads are busy. A choice, not
     measured on a busy MDS."""
-    enter_operation_usec: Annotated[float, Gt(0)] = 3000.0
+    enter_operation_usec: Positive = 3000.0
     """The finding begins if an operation takes so long, on average, while threads are free. A choice, not measured on a
     busy MDS."""
-    min_operations_per_second: Annotated[float, Gt(0)] = 200.0
+    min_operations_per_second: Positive = 200.0
     """Minimum operations of the MDTs of the MDS, and of an MDT whose device is called slow. A choice."""
 
 
@@ -84,14 +82,12 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
              f"{service.threads:.0f} threads in use: "
              + ("the lock of a directory, a processor or the latency of its devices limits it; counters do not tell "
                 "which" if changes >= CHANGE_SHARE else "the latency of its devices limits it"))
-    yield Finding(
-        POLICY.name, view.now, "", "", tuple(load.mdt for load in loads),
-        f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
-        OtherEvidence({"requests_per_second": service.requests_per_second, "wait_usec": service.wait_usec,
-                       "threads": service.threads, "active": service.active, "operation_usec": usec,
-                       "change_share": changes, "stat_share": stats, "one_job_share": share}),
-        advice_only=True, subject=subject,
-        advice=tuple(_job_advice(job, changes) if cause else _server_advice(service, busy, changes, stats, view)))
+    yield POLICY.finding(
+        view, f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
+        {"requests_per_second": service.requests_per_second, "wait_usec": service.wait_usec, "threads": service.threads,
+         "active": service.active, "operation_usec": usec, "change_share": changes, "stat_share": stats,
+         "one_job_share": share}, targets=(load.mdt for load in loads), subject=subject,
+        advice=_job_advice(job, changes) if cause else _server_advice(service, busy, changes, stats, view))
 
 
 def _job_advice(job: str, changes: float) -> Iterator[Advice]:

@@ -9,26 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
-from typing import Annotated
-
-from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.view import View
-from tierd.model import Advice, Finding, OtherEvidence
+from tierd.model import Advice, Finding
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import first_names, percent, quoted
+from tierd.validators import NotNegative, Ratio, Share
 
 
 @dataclass(frozen=True)
 class Settings(Common):
     """Thresholds."""
 
-    enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.3
+    enter_fill: Share = 0.3
     """The finding begins if an MDT's used share of bytes or inodes exceeds the median of the others by this. A choice,
     above the 17% from which Lustre evens out new directories."""
-    enter_load: Annotated[float, Gt(1)] = 4.0
+    enter_load: Ratio = 4.0
     """The finding begins at this ratio of an MDT's operations to the mean of the others. A choice."""
-    min_operations_per_second: Annotated[float, Ge(0)] = 1000.0
+    min_operations_per_second: NotNegative = 1000.0
     """Minimum operations of the MDT. About 1% of the creates of one MDT in Cray's paper."""
 
 
@@ -47,13 +45,11 @@ def _fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
     if known[fullest].used - others < edge(settings.enter_fill, view, POLICY.name, "", subject):
         return
     emptiest = min(sorted(known), key=lambda mdt: known[mdt].used)
-    yield Finding(
-        POLICY.name, view.now, "", "", (fullest,),
-        f"{quoted(fullest)} is {percent(known[fullest].used)} full (bytes or inodes); the median of the other "
+    yield POLICY.finding(
+        view, f"{quoted(fullest)} is {percent(known[fullest].used)} full (bytes or inodes); the median of the other "
         f"MDTs is {percent(others)}",
-        OtherEvidence({"used_share": known[fullest].used, "others_used_share": others,
-                       "inodes_free": known[fullest].inodes_free}),
-        advice_only=True, subject=subject, advice=advice(fullest, emptiest))
+        {"used_share": known[fullest].used, "others_used_share": others, "inodes_free": known[fullest].inodes_free},
+        targets=(fullest,), subject=subject, advice=advice(fullest, emptiest))
 
 
 def _load_findings(view: View, settings: Settings) -> Iterator[Finding]:
@@ -69,12 +65,11 @@ def _load_findings(view: View, settings: Settings) -> Iterator[Finding]:
         return
     calmest = min(sorted(loads), key=lambda mdt: loads[mdt].operations)
     jobs = [job for job, _ in loads[busiest].jobs]
-    yield Finding(
-        POLICY.name, view.now, "", "", (busiest,),
-        f"{quoted(busiest)} does {rate:.0f} operations/s; the other MDTs do {others:.0f} operations/s on average; the "
-        f"busiest jobs there are {first_names(jobs)}",
-        OtherEvidence({"operations_per_second": rate, "others_operations_per_second": others}),
-        advice_only=True, subject=subject, advice=advice(busiest, calmest))
+    yield POLICY.finding(
+        view, f"{quoted(busiest)} does {rate:.0f} operations/s; the other MDTs do {others:.0f} operations/s on "
+        f"average; the busiest jobs there are {first_names(jobs)}",
+        {"operations_per_second": rate, "others_operations_per_second": others},
+        targets=(busiest,), subject=subject, advice=advice(busiest, calmest))
 
 
 def advice(mdt: str, other: str) -> tuple[Advice, ...]:

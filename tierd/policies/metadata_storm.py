@@ -166,19 +166,17 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
     parent = parent_of(place)
     added = max(0, sum(p.creates - p.unlinks for p in view.facts.directories if p.directory == place))
     nodes, on_nodes = nodes_of(parts, view.facts.job_nodes)
-    return Finding(
-        POLICY.name, view.now, "", "", (),
-        f"{quoted(subject)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
+    return POLICY.finding(
+        view, f"{quoted(subject)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
         f"{percent(share)} of all metadata operations, by {first_names(jobs)}{on_nodes}{_placement_text(placement)}",
         MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
                               share=share, metadata_targets=view.facts.metadata_targets,
                               stripes=None if placement is None else placement.stripes.stripe_count,
                               unchanged_names=added, nodes=nodes,
                               parent_operations_per_second=rate_below(parent, view.facts) if parent else 0.0),
-        tuple(places), subject=subject,
+        directories=tuple(places), subject=subject, advice_only=False,
         advice=(*(() if nodes == 1 else spread_advice(places, view.facts.metadata_targets, placement, added)),
-                *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view))),
-    )
+                *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view))))
 
 
 def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -> tuple[int, str]:

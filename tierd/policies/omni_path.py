@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Gt
 
 from tierd.advised import CLIENT_DRIVER, DRIVER_TEXTS, SERVER_DRIVER, driver_command, driver_value
 from tierd.detect.advice import recently_seen
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.loads import OTHER_OPERATIONS, READS, Loads
-from tierd.model import Advice, Finding, OtherEvidence
+from tierd.model import Advice, Finding
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
 from tierd.text import count_of, first_names
+from tierd.validators import Positive
 
 Drivers = Mapping[str, Mapping[str, int]]
 """Parameters of the driver, by node."""
@@ -30,7 +28,7 @@ Drivers = Mapping[str, Mapping[str, int]]
 class Settings(Common):
     """Thresholds."""
 
-    min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
+    min_rpcs_per_second: Positive = 20.0
     """Minimum bulk RPCs of a client, or of all servers. A finding about less traffic stays while there is any. A
     choice."""
 
@@ -65,13 +63,12 @@ def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View)
     parts = [f"{name} is {driver_value(name, value)} on {count_of(len(those), role[:-1])} ({first_names(those)})"
              for (name, value), those in sorted(differ.items())]
     by_name = grouped((name, node) for (name, _), those in sorted(differ.items()) for node in those)
-    yield Finding(
-        POLICY.name, view.now, "", "", (),
-        f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: {'; '.join(parts)}",
-        OtherEvidence({"nodes": len(nodes), "parameters": len(by_name)}), advice_only=True, subject=role,
-        advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(sorted(by_name[name]))}",
-                            f"{DRIVER_TEXTS[name]} Measured with one file system only: compare before and after")
-                     for name in by_name))
+    yield POLICY.finding(
+        view, f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: {'; '.join(parts)}",
+        {"nodes": len(nodes), "parameters": len(by_name)}, subject=role,
+        advice=(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(sorted(by_name[name]))}",
+                       f"{DRIVER_TEXTS[name]} Measured with one file system only: compare before and after")
+                for name in by_name))
 
 
 POLICY = Policy("omni-path", Settings, find)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.view import View
-from tierd.model import Advice, Finding, OtherEvidence
+from tierd.model import Advice, Finding
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent, quoted
+from tierd.validators import AtLeastOne, Share
 
 WRITTEN_SHARE = 0.01
 """Largest share of written bytes among all bytes of the job. A choice."""
@@ -26,9 +24,9 @@ WRITTEN_SHARE = 0.01
 class Settings(Common):
     """Thresholds."""
 
-    min_opens: Annotated[int, Ge(1)] = 50
+    min_opens: AtLeastOne = 50
     """Minimum number of recent opens for writing in one directory. A choice."""
-    enter: Annotated[float, Gt(0), Lt(1)] = 0.5
+    enter: Share = 0.5
     """The finding begins at this share of opens for writing. Most of them: a choice."""
 
 
@@ -40,13 +38,12 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                 and activity.write_opens >= max(settings.min_opens, least * activity.opens)
                 and job.total.moved_bytes > 0 and job.total.write_bytes <= WRITTEN_SHARE * job.total.moved_bytes):
             share = activity.write_opens / max(activity.opens, activity.write_opens)
-            yield Finding(
-                POLICY.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
-                f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, "
+            yield POLICY.finding(
+                view, f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, "
                 f"{activity.write_opens} recently ({percent(share)} of its opens), and only reads them",
-                OtherEvidence({"opens": activity.opens, "write_opens": activity.write_opens, "write_open_share": share,
-                               "written_share": job.total.write_bytes / job.total.moved_bytes}),
-                (activity.directory,), advice_only=True, subject=activity.directory,
+                {"opens": activity.opens, "write_opens": activity.write_opens, "write_open_share": share,
+                 "written_share": job.total.write_bytes / job.total.moved_bytes}, job=activity.job,
+                targets=sorted(job.by_target), directories=(activity.directory,), subject=activity.directory,
                 advice=(Advice(
                     "open read-only: O_RDONLY, fopen \"r\", Fortran ACTION='READ', MPI_MODE_RDONLY, H5F_ACC_RDONLY",
                     f"in {quoted(activity.job)}",

@@ -13,9 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
@@ -28,16 +25,17 @@ from tierd.model import Action, Advice, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import Common, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent, quoted
+from tierd.validators import AtLeastOne, Share
 
 
 @dataclass(frozen=True)
 class Settings(Common):
     """Thresholds."""
 
-    enter: Annotated[float, Gt(0), Lt(1)] = 0.05
+    enter: Share = 0.05
     """The finding begins at this share of recently created files that outgrew their first component. As many as a
     component may split (``sizing.SPLIT_SHARE``)."""
-    min_files: Annotated[int, Ge(1)] = 20
+    min_files: AtLeastOne = 20
     """Minimum number of files that outgrew their first component. As many as sizes are needed for another one."""
 
 
@@ -75,18 +73,16 @@ def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, se
         return  # no composite default layout: these files were created with a layout of their own
     pools = view.pools_of(place)
     boundary = f"; present size: {size_text(end)}" if end else ""
-    yield Finding(
-        POLICY.name, view.now, job, "", (),
-        f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their first "
+    yield POLICY.finding(
+        view, f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their first "
         f"component ({percent(share)}{boundary}); such a file has two objects and still needs seeks on disks",
         OutgrownComponentEvidence(files_outgrown=outgrown, files_created=created, share=share,
                                   component_bytes=end or 0, seconds=view.facts.directory_seconds),
-        (place,), subject=place,
+        job=job, directories=(place,), subject=place, advice_only=False,
         advice=() if not has_free_space(view, view.flash) else (
                 Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "
                        f"{quoted(place)}", "with a SIZE that holds whole files", "new files are no longer split; "
-                       "a default layout without a first component has the same effect"),),
-    )
+                       "a default layout without a first component has the same effect"),))
 
 
 def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situation) -> Plan:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Annotated, Any, TypeVar
-
-from pydantic import Strict
+from typing import Any, TypeVar
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
@@ -19,8 +17,9 @@ from tierd.decide import benefit
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.slowdowns import SlowdownSettings, SlowdownView
 from tierd.detect.view import View
-from tierd.model import Capacity, DirectoryActivity, Evidence, Facts, Finding, StoredFile, Table, Window
+from tierd.model import Advice, Capacity, DirectoryActivity, Evidence, Facts, Finding, StoredFile, Table, Window
 from tierd.refusal import Refusal
+from tierd.validators import Switch
 from tierd.verify.judgement import Judgement
 from tierd.verify.judgement import Settings as VerifySettings
 
@@ -53,7 +52,7 @@ def edge(enter: float, view: View, kind: str, job: str, subject: str = "") -> fl
 class Common(Table):
     """Settings of the table ``[detect.NAME]`` of every policy."""
 
-    enabled: Annotated[bool, Strict()] = True
+    enabled: Switch = True
 
 
 @dataclass(frozen=True)
@@ -248,6 +247,13 @@ class Policy:
     """Operations per second in a directory, by the settings, from which the policy needs the MDTs of the directory."""
     is_short: Callable[[Layout, Capacity, Tables], str | None] | None = None
     """For a default layout that the policy answers for: why no more files may go there, or "". None for others."""
+
+    def finding(self, view: View, sentence: str, evidence: Evidence | Mapping[str, float], *, job: str = "",
+                targets: Iterable[str] = (), directories: tuple[str, ...] = (), subject: str = "",
+                advice: Iterable[Advice] = (), advice_only: bool = True) -> Finding:
+        """A finding of this policy as of now. It is advice only unless it says otherwise."""
+        return Finding(self.name, view.now, job, "", tuple(targets), sentence, evidence,  # type: ignore[arg-type]
+                       directories, advice_only, subject=subject, advice=tuple(advice))
 
     @property
     def table(self) -> str:

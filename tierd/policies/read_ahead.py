@@ -14,15 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Gt, Lt
 
 from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, traffic
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Finding, OtherEvidence
+from tierd.model import Advice, ClientLoad, Finding
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent
+from tierd.validators import Positive, Share
 
 MIB = 1 << 20
 BUDGET, DISCARDED, JUMPING = "budget", "discarded", "jumping"
@@ -39,9 +37,9 @@ JUMPING_SHARE = 0.5
 class Settings(Common):
     """Thresholds."""
 
-    enter: Annotated[float, Gt(0), Lt(1)] = 0.5
+    enter: Share = 0.5
     """The finding begins below this share of hits among all pages read. DDN had 9% and 88%: a choice between."""
-    min_pages_per_second: Annotated[float, Gt(0)] = 50.0
+    min_pages_per_second: Positive = 50.0
     """Minimum rate of pages read on a client. Less costs nobody much: a choice."""
 
 
@@ -52,14 +50,11 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         words, advice = DESCRIPTIONS[why], tuple(advise(why, fsname, clients))
         if not advice or only_small_files(fsname, view):
             continue
-        yield Finding(
-            POLICY.name, view.now, "", "", (),
-            f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
+        yield POLICY.finding(
+            view, f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
             f"{client_names(clients)}: {words}",
-            OtherEvidence({"hits": hits, "misses": misses, "discarded": discarded, "clients": len(clients),
-                           "jumps": jumps, "budget_used_up": budget_used_up}),
-            advice_only=True, subject=f"{fsname}: {why}", advice=advice,
-        )
+            {"hits": hits, "misses": misses, "discarded": discarded, "clients": len(clients), "jumps": jumps,
+             "budget_used_up": budget_used_up}, subject=f"{fsname}: {why}", advice=advice)
 
 
 def cause(client: ClientLoad, view: View, settings: Settings) -> str:

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Gt
 
 from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
 from tierd.detect.advice import client_names, recently_seen, rpcs_saved, share_at, targets_of_pool, traffic
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_io
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Finding, OtherEvidence, RpcLoad
+from tierd.model import Advice, ClientLoad, Finding, RpcLoad
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import binary_text, percent, quoted
+from tierd.validators import Positive
 
 PAGE_BYTES = 4096
 """Page size of x86. On machines with larger pages the figures in bytes are too low; shares are correct."""
@@ -39,7 +37,7 @@ MIN_SAVED = 0.3
 class Settings(Common):
     """Thresholds."""
 
-    min_bytes_per_second: Annotated[float, Gt(0)] = 10e6
+    min_bytes_per_second: Positive = 10e6
     """Minimum throughput of a client in these RPCs. A choice."""
 
 
@@ -86,12 +84,9 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     which = f"{direction} RPCs{f' to pool {quoted(pool)}' if pool else ''} on {client_names(clients)}"
     words = (f"{percent(at_limit)} of {rpcs:.0f} {which} have the maximum size of {most}"
              if why == AT_LIMIT else f"{which} have {size} on average; the maximum is {most}")
-    return Finding(
-        POLICY.name, view.now, "", "", (), words,
-        OtherEvidence({"mean_rpc_bytes": mean * PAGE_BYTES, "max_rpc_bytes": limit * PAGE_BYTES,
-                       "full_share": at_limit, "rpcs": rpcs, "clients": len(clients)}),
-        advice_only=True, subject=" ".join(subject), advice=advice,
-    )
+    return POLICY.finding(view, words, {
+        "mean_rpc_bytes": mean * PAGE_BYTES, "max_rpc_bytes": limit * PAGE_BYTES, "full_share": at_limit, "rpcs": rpcs,
+        "clients": len(clients)}, subject=" ".join(subject), advice=advice)
 
 
 def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]],

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Gt, Lt
 
 from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, share_at, targets_of_pool
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Finding, OtherEvidence, RpcLoad
+from tierd.model import Advice, ClientLoad, Finding, RpcLoad
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent, quoted
+from tierd.validators import Positive, Share
 
 MAX_RPCS_IN_FLIGHT = 256
 """Lustre's own limit of ``osc.*.max_rpcs_in_flight``."""
@@ -30,9 +28,9 @@ MAX_AT_WORK = 2.0
 class Settings(Common):
     """Thresholds."""
 
-    enter: Annotated[float, Gt(0), Lt(1)] = 0.5
+    enter: Share = 0.5
     """The finding begins at this share of RPCs that were sent at the limit. Most of them: a choice."""
-    min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
+    min_rpcs_per_second: Positive = 20.0
     """Minimum rate of RPCs of a client, to one pool in one direction. A choice."""
 
 
@@ -57,14 +55,12 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     rpcs = sum(load.rpcs for _, load in pairs)
     share = sum(share_at(load.max_in_flight, load.in_flight) * load.rpcs for _, load in pairs) / rpcs
     place = f"pool {quoted(pool)}" if kind == "osc" and pool else quoted(pool) if pool else "all targets"
-    return Finding(
-        POLICY.name, view.now, "", "", (),
-        f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} RPCs in "
-        f"flight, on {client_names(clients)}",
-        OtherEvidence({"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": len(clients)}),
-        advice_only=True, subject=" ".join(subject),
-        advice=tuple(advise(fsname, kind, direction, limit, f"on {client_names(clients)}")),
-    )
+    where = f"on {client_names(clients)}"
+    return POLICY.finding(
+        view, f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} RPCs "
+        f"in flight, {where}",
+        {"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": len(clients)},
+        subject=" ".join(subject), advice=advise(fsname, kind, direction, limit, where))
 
 
 def advise(fsname: str, kind: str, direction: str, limit: float, where: str) -> Iterator[Advice]:

@@ -11,11 +11,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Finding
+from tierd.model import Advice, Evidence, Finding, FindingKey
 from tierd.policies.protocol import ConfiguredPolicy, Policy
 from tierd.policies.registry import BUILT_IN
 
-Key = tuple[str, str, str]
 _CHECKED = frozenset(policy.name for policy in BUILT_IN)
 """Policies whose findings are as their types say: there may be hundreds of them in a cycle."""
 BEGIN_RUNS = 2
@@ -39,7 +38,7 @@ class PolicyRunner:
 
     def __init__(self, policies: Iterable[ConfiguredPolicy]) -> None:
         self._policies = tuple(policies)
-        self._streaks: dict[Key, _Streak] = {}
+        self._streaks: dict[FindingKey, _Streak] = {}
         self.faults: dict[str, str] = {}
         """Errors of the policies that failed in the last run. Other policies are not affected."""
 
@@ -49,7 +48,7 @@ class PolicyRunner:
                          if streak.finding.kind in kinds}
 
     @property
-    def active(self) -> Collection[Key]:
+    def active(self) -> Collection[FindingKey]:
         return frozenset(key for key, streak in self._streaks.items() if streak.holds)
 
     @property

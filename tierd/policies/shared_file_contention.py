@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated
-
-from annotated_types import Ge, Gt
 
 from tierd.advised import RPC_BYTES
 from tierd.decide.plans import Plan, open_files
@@ -24,6 +21,7 @@ from tierd.model import Advice, Evidence, Finding, SharedFile
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import count_of, quoted
+from tierd.validators import AtLeastTwo, Ratio
 
 UNKNOWN_STRIPES = 1 << 30
 MAX_OBJECTS = 2000
@@ -46,9 +44,9 @@ READ_SHARE = 0.9
 class Settings(Common):
     """Thresholds."""
 
-    min_openers: Annotated[int, Ge(2)] = 8
+    min_openers: AtLeastTwo = 8
     """Minimum number of simultaneous opens of one file. A choice."""
-    enter: Annotated[float, Gt(1)] = 4.0
+    enter: Ratio = 4.0
     """The finding begins at this number of opens per object of the file. A choice."""
 
 
@@ -119,21 +117,18 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
         command = f"lfs setstripe -C {wanted}{in_pool}"
         effect = (f"{wanted} objects, {-(-wanted // available)} on each of the {available} targets: one for each "
                   "process, with its own lock (overstriping, Lustre 2.13 and newer on servers and clients)")
-    return Finding(
-        POLICY.name, view.now, job.job, "", targets,
-        f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {count_of(objects, 'object')}: the "
-        "processes wait for " + ("each other's extent locks" if locks else "the same targets"),
+    return POLICY.finding(
+        view, f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {count_of(objects, 'object')}: "
+        "the processes wait for " + ("each other's extent locks" if locks else "the same targets"),
         ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
                            bytes_per_second=job.total.moved_bytes / job.seconds,
                            record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active[job.job]),
-        (directory,), advice_only=True, subject=file.path,
+        job=job.job, targets=targets, directories=(directory,), subject=file.path,
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
                    "when no process has it open", "gives the existing file this layout; rewrites all its data"),
-            *(hints(job.job, job.typical_rpc_bytes, job.read_share, min(wanted, available)) if several else ()),
-        ),
-    )
+            *(hints(job.job, job.typical_rpc_bytes, job.read_share, min(wanted, available)) if several else ())))
 
 
 def carriers(job: Profile, share: float) -> tuple[str, ...]:

@@ -15,9 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Ge, Gt, Le, Lt
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
@@ -35,6 +32,7 @@ from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, 
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, bytes_text, count_of, percent, quoted
+from tierd.validators import Bytes, Count, Factor, Positive, Share, ShareOrAll
 
 SETTLE_COSTS = 4.0
 """Time for which a file must have been closed, as a multiple of the cost: the disks are busy, and the file stays closed
@@ -54,9 +52,9 @@ STRIPES = 4
 class Settings(Common):
     """Thresholds."""
 
-    enter: Annotated[float, Gt(0), Lt(1)] = 0.6
+    enter: Share = 0.6
     """The finding begins at this share of small RPCs among the job's RPCs. Most of them: a choice."""
-    min_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
+    min_rpcs_per_second: Positive = 5.0
     """Minimum rate of small RPCs on one disk target. A hard disk does 100 to 200 seeks per second."""
 
 
@@ -64,14 +62,14 @@ class Settings(Common):
 class RandomIoToFlash(Table):
     """Limits of benefit, size and space: the table ``[random_io_to_flash]``."""
 
-    benefit_factor: Annotated[float, Ge(1)] = 3.0
+    benefit_factor: Factor = 3.0
     """Minimum disk time saved, as a multiple of the disk time that the copy costs. A choice, because the estimate is
     rough."""
-    max_file_bytes: Annotated[int, Gt(0)] = 32 << 30
+    max_file_bytes: Bytes = 32 << 30
     """Larger files are not moved. A copy takes minutes: a choice."""
-    share_of_free: Annotated[float, Gt(0), Le(1)] = 0.5
+    share_of_free: ShareOrAll = 0.5
     """Share of the free space above the reserve that one plan may use. A choice."""
-    max_moves: Annotated[int, Ge(0)] = 50
+    max_moves: Count = 50
     """Maximum number of files in one plan. A choice."""
 
 
@@ -123,16 +121,14 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
     per_mib = job.total.bulk_operations * MIB / max(job.total.moved_bytes, 1.0)
     places = directories(view.activities(job.job, view.windows[0].start))
     flash_pool = view.pools_of(places[0] if places else "/").flash
-    return rate, Finding(
-        POLICY.name, view.now, job.job, "", tuple(sorted(on_disk)),
-        f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
+    return rate, POLICY.finding(
+        view, f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
         f"{count_of(len(on_disk), 'disk target')}, {percent(small)} of them small: {per_mib:.0f} operations per MiB; "
         "an efficient job needs about 1",
         SmallRandomIoEvidence(
             rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
             mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.read_share,
-            seconds=view.seconds_active[job.job]),
-        places, advice_only=True,
+            seconds=view.seconds_active[job.job]), job=job.job, targets=sorted(on_disk), directories=places,
         advice=(
             *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
                       f"the files of {quoted(job.job)}, when closed",
@@ -142,9 +138,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
                    f"in {quoted(job.job)}",
                    f"up to {per_mib:.0f} times fewer operations for the same bytes"),
             *(hints(job.job, job.mean_rpc_bytes, job.read_share, max(len(on_disk), 1))
-              if works_on_several_nodes(job.job, places, view) else ()),
-        ),
-    )
+              if works_on_several_nodes(job.job, places, view) else ())))
 
 
 def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation) -> Plan:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Gt, Lt
 
 from tierd.advised import GOOD_STATAHEAD_HITS, STATAHEAD_BATCH
 from tierd.detect.advice import by_cause, client_names
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Finding, OtherEvidence
+from tierd.model import Advice, ClientLoad, Finding
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent
+from tierd.validators import Share
 
 WASTE, UNBATCHED = "waste", "unbatched"
 MIN_STARTED = 10
@@ -33,7 +31,7 @@ MIN_HITS = 10_000
 class Settings(Common):
     """Thresholds."""
 
-    enter: Annotated[float, Gt(0), Lt(1)] = 0.3
+    enter: Share = 0.3
     """The finding begins at this share of wrong statahead threads, or of missed entries. A choice."""
 
 
@@ -41,9 +39,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
         seen = counted(clients)
         words, advice = (unbatched if why == UNBATCHED else wasted)(fsname, clients, seen)
-        yield Finding(POLICY.name, view.now, "", "", (), f"{words} on {client_names(clients)}",
-                      OtherEvidence({**seen, "clients": len(clients)}), advice_only=True, subject=f"{fsname}: {why}",
-                      advice=advice)
+        yield POLICY.finding(view, f"{words} on {client_names(clients)}", {**seen, "clients": len(clients)},
+                             subject=f"{fsname}: {why}", advice=advice)
 
 
 def cause(client: ClientLoad, view: View, settings: Settings) -> str:

@@ -13,9 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import Annotated
-
-from annotated_types import Ge, Gt
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
@@ -25,10 +22,11 @@ from tierd.decide.restripe import Restripe, Stripes
 from tierd.detect.attribution import directories
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Evidence, Finding, OtherEvidence, Window
+from tierd.model import Action, Advice, Evidence, Finding, Window
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted, rate_text
+from tierd.validators import AtLeastTwo, Positive
 
 MIN_STRIPES, MAX_STRIPES = 2, 8
 """Stripes of few large files, by the guide."""
@@ -46,9 +44,9 @@ MAX_FILES_PER_SECOND = 20.0
 class Settings(Common):
     """Thresholds."""
 
-    min_bytes_per_second: Annotated[float, Gt(0)] = 25e6
+    min_bytes_per_second: Positive = 25e6
     """Minimum throughput of the stream on that target. That of the guide has 25 MiB/s on one, and 200 on eight."""
-    stripes: Annotated[int, Ge(2)] = 4
+    stripes: AtLeastTwo = 4
     """Advised stripe count for few large files. The guide recommends 2 to 8."""
 
 
@@ -97,14 +95,12 @@ def _striped_small_files(job: str, directory: str, creates: int, layout: Layout,
     count = layout.components[0].stripe_count
     objects = f"{count} objects" if count > 0 else "an object on every target"
     name = quoted(directory)
-    return Finding(
-        POLICY.name, view.now, job, "", (),
-        f"{quoted(job)} creates small files in {name}, {creates} recently, each with {objects}",
-        StripingEvidence(stripe_count=count, files_created=creates),
-        (directory,), advice_only=True, subject=f"small files in {directory}",
+    return POLICY.finding(
+        view, f"{quoted(job)} creates small files in {name}, {creates} recently, each with {objects}",
+        StripingEvidence(stripe_count=count, files_created=creates), job=job,
+        directories=(directory,), subject=f"small files in {directory}",
         advice=(Advice(f"lfs setstripe -c 1 {name} (or -E 16M -c 1 -E -1 -c {max(count, 2)} for large files too)",
-                       "new files there", "one object per file: fewer RPCs per create, stat and unlink"),),
-    )
+                       "new files there", "one object per file: fewer RPCs per create, stat and unlink"),))
 
 
 def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -> Iterator[Finding]:
@@ -121,16 +117,14 @@ def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -
             or files >= MAX_FILES_PER_SECOND or any(len(layout.components) > 1 for layout in layouts)):
         return
     in_pool = f" -p {quoted(pool)}" if pool else ""
-    yield Finding(
-        POLICY.name, view.now, job.job, "", tuple(sorted(job.by_target)),
-        f"{quoted(job.job)} has {files:.0f} small files a second on {used} targets; the busiest, {quoted(target)}, has "
-        f"{percent(share)} of their RPCs",
-        OtherEvidence({"small_file_share": share, "files_per_second": files, "targets_used": used}),
-        places, advice_only=True, subject=subject,
+    yield POLICY.finding(
+        view, f"{quoted(job.job)} has {files:.0f} small files a second on {used} targets; the busiest, "
+        f"{quoted(target)}, has {percent(share)} of their RPCs",
+        {"small_file_share": share, "files_per_second": files, "targets_used": used}, job=job.job,
+        targets=sorted(job.by_target), directories=places, subject=subject,
         advice=(Advice(f"lfs setstripe -c 1 -i {int(target[-4:], 16)}{in_pool} {first_names(places) or 'DIRECTORY'}",
                        "new files there", "keeps the small files of the job on one target (NOTUR guide): its processes "
-                       f"wait for one target instead of {used}"),),
-    )
+                       f"wait for one target instead of {used}"),))
 
 
 def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
@@ -152,13 +146,12 @@ def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, se
         if load.read_bytes > load.write_bytes else
         Advice(f"lfs setstripe -c {count}{in_pool} {first_names(places) or 'DIRECTORY'}",
                "before the file is created", gain))
-    yield Finding(
-        POLICY.name, view.now, job.job, "", (target,),
-        f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the pool has "
-        f"{len(members)} targets",
+    yield POLICY.finding(
+        view, f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the "
+        f"pool has {len(members)} targets",
         StripingEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members),
                          record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active[job.job]),
-        places, advice_only=True, subject=subject, advice=(better,))
+        job=job.job, targets=(target,), directories=places, subject=subject, advice=(better,))
 
 
 def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes:

@@ -17,9 +17,6 @@ from functools import partial
 from math import exp, expm1, isfinite, log, log1p
 from operator import attrgetter
 from statistics import median, quantiles
-from typing import Annotated
-
-from annotated_types import Ge, Gt, Lt
 
 from tierd.acts import Verdict
 from tierd.arrays import any_at_work
@@ -28,30 +25,31 @@ from tierd.detect.groups import grouped
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_LOST
 from tierd.model import Finding, Table, Window
 from tierd.text import Carrier
+from tierd.validators import AtLeastOne, NotNegative, Positive, Share
 
 
 @dataclass(frozen=True)
 class Settings(Table):
     """Times and thresholds of judgements."""
 
-    settle_seconds: Annotated[float, Gt(0)] = 10.0
+    settle_seconds: Positive = 10.0
     """Time before measuring begins, for files open at the change and data still to be written."""
-    moving_seconds: Annotated[float, Gt(0)] = 600.0
+    moving_seconds: Positive = 600.0
     """An act that only moves files is judged when they are moved, or after this time. Directories to which a job moves
     on within this time are judged together with the first."""
-    judge_seconds: Annotated[float, Gt(0)] = 60.0
+    judge_seconds: Positive = 60.0
     """Measuring time after ``settle_seconds``."""
-    min_gain: Annotated[float, Gt(0), Lt(1)] = 0.2
+    min_gain: Share = 0.2
     """Part of the loss that the victim must regain for the act to be kept."""
-    harm_seconds: Annotated[float, Gt(0)] = 30.0
+    harm_seconds: Positive = 30.0
     """Measuring time after which an act is undone if other jobs lose."""
-    max_harm: Annotated[float, Gt(0), Lt(1)] = 0.1
+    max_harm: Share = 0.1
     """Fraction of its throughput that a steady job may lose after the act."""
-    min_controls: Annotated[int, Ge(1)] = 3
+    min_controls: AtLeastOne = 3
     """Minimum number of jobs on other targets to measure the change of the whole file system."""
-    min_own_gain: Annotated[float, Gt(0), Lt(1)] = 0.05
+    min_own_gain: Share = 0.05
     """Gain of a job whose own files were moved from which the act counts as a help; see ``max_harm`` for a loss."""
-    cooldown_seconds: Annotated[float, Ge(0)] = 21600.0
+    cooldown_seconds: NotNegative = 21600.0
     """Time for which a directory is left alone after its default layout was undone."""
 
 
