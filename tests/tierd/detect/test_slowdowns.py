@@ -225,7 +225,7 @@ def test_an_engine_that_takes_over_keeps_what_its_own_verdicts_need(seconds: flo
     second.take_over(first, ())
     for seen in windows[8:]:
         second.run_cycle(seen, lambda *_: (), lambda: facts)
-    assert len(second.tracks["s.1"].windows) == count
+    assert len(second.tracks.known["s.1"].windows) == count
 
 
 # arrays of tasks: many job ids, one neighbour
