@@ -14,9 +14,9 @@ them. A single load is made when it is looked up: to a reader, columns are a map
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, ValuesView
-from collections.abc import ItemsView as Items
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
@@ -199,9 +199,6 @@ def columns_of(rows: Sequence[Mapping[Key, float]]) -> Columns[Key]:
 class Table(Mapping[Key, Value], Generic[Key, Value]):
     """A read-only mapping with a row of numbers for each key."""
 
-    __slots__ = ("_row_of",)
-    _row_of: dict[Key, int] | None
-
     @abstractmethod
     def keys_by_row(self) -> Iterable[Key]:
         """The key of each row."""
@@ -210,15 +207,9 @@ class Table(Mapping[Key, Value], Generic[Key, Value]):
     def value(self, row: int) -> Value:
         """The value of a row."""
 
-    def values_by_row(self) -> Iterator[Value]:
-        """The value of each row."""
-        return map(self.value, range(len(self)))
-
-    @property
+    @cached_property
     def row_of(self) -> Mapping[Key, int]:
-        if self._row_of is None:
-            self._row_of = dict(zip(self.keys_by_row(), range(len(self)), strict=True))
-        return self._row_of
+        return dict(zip(self.keys_by_row(), range(len(self)), strict=True))
 
     def __getitem__(self, key: Key) -> Value:
         return self.value(self.row_of[key])
@@ -229,39 +220,12 @@ class Table(Mapping[Key, Value], Generic[Key, Value]):
     def __iter__(self) -> Iterator[Key]:
         return iter(self.keys_by_row())
 
-    def items(self) -> Items[Key, Value]:
-        """All items, each made when it is reached."""
-        return _Items(self)
-
-    def values(self) -> ValuesView[Value]:
-        """All values, each made when it is reached."""
-        return _Values(self)
-
-
-class _Items(Items[Key, Value]):
-    __slots__ = ()
-    _mapping: Table[Key, Value]
-
-    def __iter__(self) -> Iterator[tuple[Key, Value]]:
-        return zip(self._mapping.keys_by_row(), self._mapping.values_by_row(), strict=True)
-
-
-class _Values(ValuesView[Value]):
-    __slots__ = ()
-    _mapping: Table[Hashable, Value]
-
-    def __iter__(self) -> Iterator[Value]:
-        return self._mapping.values_by_row()
-
 
 class PairTable(Table[Pair, Value], Generic[Value]):
     """A table with a row for each job on each target."""
 
-    __slots__ = ("job", "target")
-
     def __init__(self, target: Texts, job: Texts) -> None:
         self.target, self.job = target, job
-        self._row_of = None
 
     def __len__(self) -> int:
         return len(self.target)
@@ -286,8 +250,6 @@ _NO_SIZES: tuple[int, ...] = ()
 
 class Loads(PairTable[JobLoad]):
     """Loads by target and job."""
-
-    __slots__ = ("numbers", "sizes")
 
     def __init__(self, target: Texts, job: Texts, numbers: Floats, sizes: Columns[int] | None = None) -> None:
         """``numbers`` have six columns, ``sizes`` one for each upper bound of the size of an RPC."""
@@ -379,11 +341,8 @@ OPENS, CLOSES, CREATES, UNLINKS, OTHERS = range(5)
 class JobTable(Table[str, Value], Generic[Value]):
     """A table with a row for each job."""
 
-    __slots__ = ("job", "numbers")
-
     def __init__(self, job: Texts, numbers: Floats) -> None:
         self.job, self.numbers = job, numbers
-        self._row_of = None
 
     def __len__(self) -> int:
         return len(self.job)
@@ -395,8 +354,6 @@ class JobTable(Table[str, Value], Generic[Value]):
 
 class NamespaceLoads(JobTable[NamespaceLoad]):
     """Metadata operations by job."""
-
-    __slots__ = ()
 
     @classmethod
     def of(cls, namespace: Mapping[str, NamespaceLoad]) -> NamespaceLoads:

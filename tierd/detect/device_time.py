@@ -27,7 +27,10 @@ class DeviceTimeShare:
 class JobWork(JobTable[Vector]):
     """Work by job, as rows of numbers: few of the jobs of a large file system are ever looked up."""
 
-    __slots__ = ()
+    @classmethod
+    def of(cls, work: Mapping[str, Vector]) -> JobWork:
+        return work if isinstance(work, JobWork) else cls(
+            texts([*work]), np.array([*work.values()], float).reshape(-1, 3))
 
     def value(self, row: int) -> Vector:
         return vector(self.numbers[row])
@@ -44,8 +47,7 @@ class TargetTime:
 
     @cached_property
     def total(self) -> Vector:
-        work = self.work.numbers if isinstance(self.work, JobWork) else np.array([*self.work.values()])
-        return vector(work.sum(axis=0)) if len(work) else (0.0, 0.0, 0.0)
+        return vector(JobWork.of(self.work).numbers.sum(axis=0))
 
     @cached_property
     def utilisation(self) -> float:
@@ -79,8 +81,9 @@ class TargetTime:
         return DeviceTimeShare(share, min(self.costs.busy_error(difference) / busy, 1.0))
 
     def top(self, count: int) -> list[tuple[str, float]]:
-        busy = self.utilisation
-        most = nlargest(count, [(self.costs.busy(work), job) for job, work in self.work.items()]) if busy > 0 else []
+        busy, work = self.utilisation, JobWork.of(self.work)
+        seconds = (work.numbers @ np.array(self.costs.seconds)).tolist()
+        most = nlargest(count, zip(seconds, work.keys_by_row(), strict=True)) if busy > 0 else []
         return [(job, min(seconds / busy, 1.0)) for seconds, job in most if seconds > 0]
 
 
