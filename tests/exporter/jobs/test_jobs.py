@@ -5,32 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.exporter.collectors.families import shown
-
-OST = "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats"
-
-
-def block(job: bytes, reads: int, read_bytes: int = 0) -> bytes:
-    return (
-        b"- job_id:          %b\n  snapshot_time:   9.0 secs.nsecs\n  start_time:      1.0 secs.nsecs\n"
-        b"  elapsed_time:    1.0 secs.nsecs\n"
-        b"  read_bytes:      { samples: %d, unit: bytes, min: 0, max: 0, sum: %d, sumsq: 0, hist: { 4K: %d } }\n"
-        b"  write_bytes:     { samples: 0, unit: bytes, min: 0, max: 0, sum: 0, sumsq: 0, hist: {  } }\n"
-        b"  read:            { samples: %d, unit: usecs, min: 1, max: 1, sum: %d, sumsq: 1 }\n"
-        b"  punch:           { samples: 0, unit: usecs, min: 0, max: 0, sum: 0, sumsq: 0 }\n"
-        % (job, reads, read_bytes, reads, reads, 2 * reads)
-    )
+from tests.exporter.jobs.test_texts import OST, block, by_job, line, stats
 
 
-def stats(*blocks: bytes) -> bytes:
-    return b"job_stats:\n" + b"".join(blocks)
-
-
-def by_job(samples, text: bytes, name: str = "lustre_job_operations_total") -> dict[str, str]:
-    return shown(samples, text, name, "jobid")
+def reader(job: str, reads: int, read_bytes: int = 0) -> bytes:
+    zero = line("write_bytes", 0, 0, "bytes", []), line("punch", 0, 0, "usecs", [])
+    return block(line("read_bytes", reads, read_bytes, "bytes", [("4K", reads)]),
+                 line("read", reads, 2 * reads, "usecs", []), *zero, job=job)
 
 
 def test_counters_at_zero_are_left_out(grow, exporter, samples) -> None:
-    text = exporter(grow({OST: stats(block(b"dd.0", 3, 100))})).scrape("jobs")
+    text = exporter(grow({OST: stats(reader("dd.0", 3, 100))})).scrape("jobs")
     found = {(n, dict(k).get("operation"), dict(k).get("le")): v for (n, k), v in samples(text).items()}
     assert found == {
         ("lustre_job_read_bytes_total", None, None): "100",
@@ -47,7 +32,7 @@ def test_counters_at_zero_are_left_out(grow, exporter, samples) -> None:
 
 
 def test_each_target_shows_when_its_counters_were_read(grow, exporter, samples) -> None:
-    root = grow({OST: stats(block(b"a", 1)), OST.replace("OST0000", "OST0001"): stats(block(b"a", 1))})
+    root = grow({OST: stats(reader("a", 1)), OST.replace("OST0000", "OST0001"): stats(reader("a", 1))})
     running = exporter(root)
     running.wall.seconds, running.wall.step = 1_795_000_000.0, 1.5
     first, second = (shown(samples, running.scrape("jobs"), "lustre_jobs_read_timestamp_seconds", "target")
@@ -58,22 +43,16 @@ def test_each_target_shows_when_its_counters_were_read(grow, exporter, samples) 
 
 
 @pytest.mark.parametrize(("printed", "job"), [
-    (b'"a\\x20b:1"', "a b:1"),
-    (b'x"y', 'x"y'),
-    (b"back\\slash", "back\\slash"),
-    (b'"new\\x0aline"', "new\nline"),
-    (b"100%s", "100%s"),
-    (b"\xe9t\xe9", "\ufffdt\ufffd"),
-    ("é".encode(), "é"),
-    (b"", ""),
+    (r'"a\x20b:1"', "a b:1"), ('x"y', 'x"y'), ("back\\slash", "back\\slash"), (r'"new\x0aline"', "new\nline"),
+    ("100%s", "100%s"), ("\udce9t\udce9", "\ufffdt\ufffd"), ("é", "é"), ("", ""),
 ])
 def test_job_ids_may_hold_anything(grow, exporter, samples, printed, job) -> None:
-    text = exporter(grow({OST: stats(block(printed, 1))})).scrape("jobs")
+    text = exporter(grow({OST: stats(reader(printed, 1))})).scrape("jobs")
     assert by_job(samples, text) == {job: "1"}
 
 
 def test_the_busiest_keep_their_series(grow, exporter, samples) -> None:
-    root = grow({OST: stats(block(b"a", 5, 50), block(b"b", 9, 90), block(b"c", 1, 10), block(b"d", 2, 20))})
+    root = grow({OST: stats(reader("a", 5, 50), reader("b", 9, 90), reader("c", 1, 10), reader("d", 2, 20))})
     running = exporter(root, jobs_limit=2)
     text = running.scrape("jobs")
     assert by_job(samples, text) == {"a": "5", "b": "9", "other": "3"}
@@ -86,24 +65,17 @@ def test_the_busiest_keep_their_series(grow, exporter, samples) -> None:
 
 
 def test_busy_jobs_get_series_and_the_rest_only_grows(grow, exporter, samples) -> None:
-    running = exporter(grow({OST: stats(block(b"a", 100), block(b"b", 10))}), jobs_limit=1)
+    running = exporter(grow({OST: stats(reader("a", 100), reader("b", 10))}), jobs_limit=1)
     assert by_job(samples, running.scrape("jobs")) == {"a": "100", "other": "10"}
-    grow({OST: stats(block(b"a", 101), block(b"b", 500))})
+    grow({OST: stats(reader("a", 101), reader("b", 500))})
     assert by_job(samples, running.scrape("jobs")) == {"b": "500", "other": "11"}
-
-
-def mds_block(job: bytes, *operations: bytes) -> bytes:
-    lines = b"".join(b"  %b:          { samples: 7, unit: usecs, min: 1, max: 1, sum: 7, sumsq: 7 }\n" % name
-                     for name in operations)
-    return (b"- job_id:          %b\n  snapshot_time:   9.0 secs.nsecs\n  start_time:      1.0 secs.nsecs\n"
-            b"  elapsed_time:    1.0 secs.nsecs\n" % job) + lines
 
 
 @pytest.mark.parametrize("limit", [0, 5])
 def test_requests_of_exporters_on_clients_are_not_shown_as_a_job(grow, exporter, samples, limit: int) -> None:
+    statfs, opened = (line(name, 7, 7, "usecs", []) for name in ("statfs", "open"))
     root = grow({"proc/fs/lustre/mdt/lustre-MDT0000/job_stats": stats(
-        mds_block(b"lustre-exporter.0", b"statfs"), mds_block(b"lustre-exporter.990", b"statfs"),
-        mds_block(b"df.0", b"statfs"), mds_block(b"lustre-exporters.0", b"statfs"),
-        mds_block(b"lustre-exporter.7", b"open", b"statfs"))})
+        *(block(statfs, job=job) for job in ("lustre-exporter.0", "lustre-exporter.990", "df.0", "lustre-exporters.0")),
+        block(opened, statfs, job="lustre-exporter.7"))})
     jobs = by_job(samples, exporter(root, jobs_limit=limit).scrape("jobs"))
     assert jobs.keys() == {"df.0", "lustre-exporters.0", "lustre-exporter.7"}

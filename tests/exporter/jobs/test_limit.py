@@ -16,8 +16,7 @@ from exporter.jobs.numbers import NumbersReader
 from exporter.jobs.statistics import OPERATIONS
 from exporter.ledger import SPARE
 from tests.exporter.collectors.families import shown
-from tests.exporter.jobs.test_jobs import OST
-from tests.exporter.jobs.test_texts import block, busy, counters, line, stats
+from tests.exporter.jobs.test_texts import OST, block, busy, counters, line, stats
 
 any_tree = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -26,8 +25,8 @@ def reads(samples, text: bytes) -> dict[str, int]:
     return {job: int(value) for job, value in shown(samples, text, OPERATIONS.name, "jobid").items()}
 
 
-def job(name: str, count: int, active: int = 1000, start: int = 5) -> str:
-    return busy(name, active, count).replace("start_time:      5.25", f"start_time:      {start}.25")
+def job(name: str, count: int, active: int = 1000, start: int = 5) -> bytes:
+    return busy(name, active, count).replace(b"start_time:      5.25", b"start_time:      %d.25" % start)
 
 
 @dataclass
@@ -50,7 +49,7 @@ class Jobs:
         for of_job in (self.counts, self.starts, self.active):
             of_job.pop(name, None)
 
-    def text(self, listed: list[str]) -> list[str]:
+    def text(self, listed: list[str]) -> list[bytes]:
         return [job(name, self.counts[name], self.active[name], self.starts[name]) for name in listed]
 
     def reported(self, listed: list[str], shown: set[str]) -> None:
@@ -69,9 +68,9 @@ class Target:
         self.jobs = LimitedJobs(b'target="a"', limit, IdleFilter(idle_seconds, lambda: 1e9), NumbersReader())
         self.skipped: int | None = None
 
-    def collect(self, text: str, piece: int = 1 << 16, pieces: int | None = None) -> dict[str, int]:
+    def collect(self, data: bytes, piece: int = 1 << 16, pieces: int | None = None) -> dict[str, int]:
         """Operations by job, when the file is read in such pieces, and goes away after so many."""
-        page, data = MetricsPage(), text.encode()
+        page = MetricsPage()
         parts = [data[at : at + piece] for at in range(0, len(data), piece)]
 
         def read(take: Callable[[bytes], None]) -> bool:
@@ -131,7 +130,7 @@ def test_the_sum_is_what_the_others_did(passes, limit, idle_seconds, piece) -> N
 @any_tree
 @given(st.lists(st.lists(counters, max_size=9), max_size=6), st.booleans())
 def test_a_shown_job_has_the_same_values_as_without_a_limit(grow, exporter, samples, jobs, again) -> None:
-    blocks = [block(*lines, job=f"job{number}").decode() for number, lines in enumerate(jobs)]
+    blocks = [block(*lines, job=f"job{number}") for number, lines in enumerate(jobs)]
     root = grow({OST: stats(*blocks)})
     limited, free = exporter(root, jobs_limit=6), exporter(root)
     for _ in range(1 + again):
@@ -187,12 +186,12 @@ def test_a_job_missed_by_one_reading_is_no_busy_newcomer(grow, exporter, samples
 
 def test_a_job_keeps_its_name_as_long_as_it_is_shown(grow, exporter, samples) -> None:
     def alike(last: int, count: int, active: int) -> bytes:
-        return job("a!", count, active).encode().replace(b"a!", bytes((ord("a"), last)))
+        return job("a!", count, active).replace(b"a!", bytes((ord("a"), last)))
 
-    root = grow({OST: b"job_stats:\n" + alike(0xFF, 100, 1000) + job("z", 1).encode()})
+    root = grow({OST: stats(alike(0xFF, 100, 1000), job("z", 1))})
     running = exporter(root, jobs_limit=2)
     assert reads(samples, running.scrape("jobs")) == {"a\ufffd": 100, "z": 1}
-    grow({OST: b"job_stats:\n" + alike(0xFE, 900, 1001) + alike(0xFF, 200, 1001) + job("z", 1).encode()})
+    grow({OST: stats(alike(0xFE, 900, 1001), alike(0xFF, 200, 1001), job("z", 1))})
     assert reads(samples, running.scrape("jobs")) == {"a\ufffd": 200, r"a\xfe": 900}
 
 
@@ -204,7 +203,7 @@ def test_a_job_whose_id_is_other_has_no_series_of_its_own(grow, exporter, sample
 
 def test_a_sum_that_ran_into_the_end_is_left_out_of_the_others_too_and_counted(grow, exporter, samples) -> None:
     lines = line("read", 3, 2**63 - 1, "usecs", []), line("punch", 2, 9, "usecs", [])
-    running = exporter(grow({OST: stats(job("a", 100), block(*lines, job="b", active=1000).decode())}), jobs_limit=1)
+    running = exporter(grow({OST: stats(job("a", 100), block(*lines, job="b", active=1000))}), jobs_limit=1)
     text = running.scrape("jobs")
     assert reads(samples, text)["a"] == 100
     seconds = shown(samples, text, "lustre_job_operation_seconds_total", "jobid", "operation")

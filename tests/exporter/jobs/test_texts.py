@@ -10,9 +10,9 @@ from exporter.collectors import COLLECTORS
 from exporter.jobs.texts import IdleRun, Job, JobTexts
 from exporter.scrape import Scraper
 from lustre.formats import job_stats
-from tests.exporter.jobs.test_jobs import OST
-from tests.exporter.jobs.test_jobs import by_job as reads
+from tests.exporter.collectors.families import shown
 
+OST = "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats"
 OPERATIONS = ("read", "write", "getattr", "punch", "read_bytes", "write_bytes", "statfs")
 
 
@@ -26,7 +26,7 @@ def block(*lines: str, job: str = "a", active: int = 9) -> bytes:
         f"- job_id:          {job}\n  snapshot_time:   {active}.5 secs.nsecs\n"
         "  start_time:      5.25 secs.nsecs\n  elapsed_time:    4.2 secs.nsecs\n"
     )
-    return (head + "".join(lines)).encode()
+    return (head + "".join(lines)).encode(errors="surrogateescape")
 
 
 counters = st.builds(
@@ -41,30 +41,34 @@ counters = st.builds(
 )
 
 
-def busy(job: str, active: int, count: int = 1) -> str:
-    return block(line("read", count, count, "usecs", []), job=job, active=active).decode()
+def busy(job: str, active: int, count: int = 1) -> bytes:
+    return block(line("read", count, count, "usecs", []), job=job, active=active)
 
 
-def stats(*blocks: str) -> str:
-    return "job_stats:\n" + "".join(blocks)
+def stats(*blocks: bytes) -> bytes:
+    return b"job_stats:\n" + b"".join(blocks)
+
+
+def by_job(samples, text: bytes, name: str = "lustre_job_operations_total") -> dict[str, str]:
+    return shown(samples, text, name, "jobid")
 
 
 def test_idle_jobs_have_no_series_until_they_work_again(grow, exporter, samples) -> None:
     running = exporter(grow({OST: stats(busy("old", 1000), busy("new", 1101))}), jobs_idle_seconds=100)
     text = running.scrape("jobs")
-    assert reads(samples, text) == {"new": "1"}
+    assert by_job(samples, text) == {"new": "1"}
     assert b'lustre_jobs_idle{fs="lustre",target="OST0000"} 1\n' in text
     assert b'lustre_jobs{fs="lustre",target="OST0000"} 2\n' in text
     grow({OST: stats(busy("old", 1102, 7), busy("new", 1101))})
-    assert reads(samples, running.scrape("jobs")) == {"old": "7", "new": "1"}
+    assert by_job(samples, running.scrape("jobs")) == {"old": "7", "new": "1"}
 
 
 def test_without_the_flag_and_without_times_no_job_expires(grow, exporter, samples) -> None:
-    timeless = "- job_id:          timeless\n" + line("read", 3, 3, "usecs", [])
+    timeless = ("- job_id:          timeless\n" + line("read", 3, 3, "usecs", [])).encode()
     root = grow({OST: stats(busy("old", 1000), busy("new", 999999), timeless)})
-    shown = reads(samples, exporter(root, jobs_idle_seconds=0).scrape("jobs"))
-    assert shown == {"old": "1", "new": "1", "timeless": "3"}
-    assert reads(samples, exporter(root, jobs_idle_seconds=60).scrape("jobs")) == {"new": "1", "timeless": "3"}
+    every = by_job(samples, exporter(root, jobs_idle_seconds=0).scrape("jobs"))
+    assert every == {"old": "1", "new": "1", "timeless": "3"}
+    assert by_job(samples, exporter(root, jobs_idle_seconds=60).scrape("jobs")) == {"new": "1", "timeless": "3"}
 
 
 def test_a_job_from_the_future_makes_no_other_idle(grow, exporter, samples) -> None:
@@ -72,7 +76,7 @@ def test_a_job_from_the_future_makes_no_other_idle(grow, exporter, samples) -> N
     same = running.scraper
     running.scraper = Scraper(same.tree, COLLECTORS, Settings(frozenset({"jobs"}), jobs_idle_seconds=100),
                               lambda: 0.0, lambda: 5050.0)  # fmt: skip
-    assert reads(samples, running.scrape("jobs")) == {"now": "1", "ahead": "1"}
+    assert by_job(samples, running.scrape("jobs")) == {"now": "1", "ahead": "1"}
 
 
 MANY = "abcdefghijklmnopqrstuvwxyz"
@@ -89,7 +93,7 @@ steps = st.lists(
     st.sampled_from([b"", b"odd\n", b"- job_id: cut"]),
 )
 def test_where_the_pieces_of_a_file_end_makes_no_difference(sizes, count, tail) -> None:
-    whole = stats(*(busy(f"job{number}", 1000, number + 1) for number in range(count))).encode() + tail
+    whole = stats(*(busy(f"job{number}", 1000, number + 1) for number in range(count))) + tail
     read: list[tuple[bytes, bytes]] = []
 
     def render(job: Job, text: bytes) -> None:
