@@ -1,13 +1,8 @@
-"""Sums over targets survive any one of them: they never go back, and never jump by what was counted long ago.
-
-For any series of events, see test_monotonic.py.
-"""
+"""Sums over targets survive any one of them: they never go back, and never jump by what was counted long ago."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from exporter.ledger import SPARE, Ledger
 
@@ -78,29 +73,6 @@ def test_a_forgotten_job_is_new_and_a_present_one_is_not_forgotten() -> None:
         for name, value in members.items():
             ledger.credit(name, b"1", ("a",), [value])
     assert sums(ledger) == {"g/a": 100 + 2 + 103}
-
-
-def test_a_member_moved_by_itself_leaves_its_past_behind() -> None:
-    ledger: Ledger[str, str] = Ledger()
-    members = dict.fromkeys("xy", "g")
-    for group, value in (("g", 10), ("h", 13), ("h", 14), (None, 50), ("g", 53)):
-        ledger.begin(members)
-        ledger.move("x", group)
-        for name in members:
-            ledger.credit(name, b"1", ("a",), [value])
-    assert sums(ledger) == {"g/a": 10 + 3 + 53, "h/a": 4}
-
-
-@given(st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=20))
-def test_without_incidents_the_sum_is_exact(growth: list[list[int]]) -> None:
-    ledger: Ledger[str, str] = Ledger()
-    values = [0, 0, 0]
-    for steps in growth:
-        values = [value + step for value, step in zip(values, steps, strict=True)]
-        ledger.begin(dict.fromkeys("xyz", "g"))
-        for name, value in zip("xyz", values, strict=True):
-            ledger.credit(name, b"1", ("a",), [value])
-        assert sums(ledger) == {"g/a": sum(values)}
 
 
 NONSENSE = (1 << 64) - 1
