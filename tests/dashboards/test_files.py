@@ -35,7 +35,7 @@ def test_states_have_the_names_that_tierctl_and_the_page_show() -> None:
     shown = {state: words for state, (words, _) in STATE_WORDS.items()}
     assert shown == {state: state for state in (FOUND, *State)}
     assert set(VERDICT_WORDS) == set(Verdict) - {Verdict.TOO_EARLY}
-    assert REASON_WORDS.keys() - set(Reason) == {"dry-run", "source", "draining", "advice"}
+    assert REASON_WORDS.keys() - set(Reason) == {"source", "draining", "advice"}
 
 
 @boards
