@@ -24,7 +24,8 @@ ENDS = {
 
 
 @pytest.mark.parametrize(("program", "end", "unbuffered"), [
-    *((program, end, "") for program in PROGRAMS for end in ENDS), ("tierd", "", "1")])
+    *(("lustre-exporter", end, "") for end in ENDS),
+    ("tierd", ">&-", ""), ("tierd", "", "1"), ("tierctl", ">/dev/full", "")])
 def test_output_that_nobody_takes_is_a_status_and_one_line_at_most(program: str, end: str, unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
