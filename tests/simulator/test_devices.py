@@ -67,19 +67,6 @@ def test_a_deep_queue_lets_the_elevator_shorten_the_way() -> None:
     assert deep.ios > 1.2 * shallow.ios
 
 
-def test_small_random_io_takes_far_more_from_a_stream_than_its_bytes() -> None:
-    load = Load(HDD)
-    load.stream(0, MIB)
-    load.engine.run_until(10)
-    alone = load.bytes
-    for number in range(4):
-        load.scatter(Random(number), 4096, 4 << 40)
-    load.engine.run_until(20)
-    taken = alone - (load.bytes - alone)
-    assert taken > 0.2 * alone
-    assert taken > 20 * 4096 * (load.ios - load.bytes // MIB)
-
-
 def test_two_streams_cost_seeks_between_them() -> None:
     load = Load(HDD)
     load.stream(0, MIB)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.changelog.decode import EXTRA, JOB_ID, RENAME, decode, form
+from lustre.changelog.decode import decode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import ANY, nid_text
@@ -79,25 +79,6 @@ def test_junk_is_decoded_or_refused_by_name(data: bytes) -> None:
     else:
         assert consumed <= len(data)
         assert len(found) <= len(data) // 64
-
-
-@given(st.integers(0, 15), st.integers(0, 31), st.binary(max_size=300))
-def test_every_set_of_flags(extensions: int, extra: int, name: bytes) -> None:
-    shape = form(extensions, extra if extensions & EXTRA else 0)
-    fixed = bytearray(shape.size)
-    struct.pack_into("<HHI", fixed, 0, len(name), extensions << 12 | 0x42, RecordType.CLOSE)
-    if extensions & EXTRA:
-        extra_at = 64 + (32 if extensions & RENAME else 0) + (32 if extensions & JOB_ID else 0)
-        struct.pack_into("<Q", fixed, extra_at, extra)
-    data = bytes(fixed) + name
-    (record,), consumed = decode(data)
-    assert consumed == len(data)
-    assert (record.type, record.flags) == (RecordType.CLOSE, 0x42)
-    assert (record.source is not None) == bool(extensions & RENAME)
-    assert (record.uid is not None) == bool(extensions & EXTRA and extra & 1)
-    assert (record.nid != "") == bool(extensions & EXTRA and extra & 2)
-    assert (record.open_mode is not None) == bool(extensions & EXTRA and extra & 4)
-    assert decode(data[:-1]) == ([], 0)
 
 
 MADE = Record(7, RecordType.CREATE, 1.5, name=b"x")

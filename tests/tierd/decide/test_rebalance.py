@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject, same_shape
-from tierd.config.load import parse
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, osts_of, relocate
-from tierd.engine import plan_by_scope, situation_of
 from tierd.model import Capacity, Facts, Finding, StoredFile, TargetFill
 from tierd.policies import imbalance
 from tierd.policies.imbalance import FillEvidence, Rebalance
@@ -170,13 +168,6 @@ def test_an_overstriped_file_may_get_two_stripes_on_one_target() -> None:
     assert not isinstance(found, Refusal)
     assert len(found.components[0].ost_list) == 6
     assert 0 not in found.components[0].ost_list
-
-
-def test_a_scope_that_only_recommends_gets_recommendations() -> None:
-    configured = parse(b"[act]\non = ['imbalance']\n[[scopes]]\npath = '/d'\nmode = 'observe'\n", "t.toml")
-    plan = plan_by_scope(FINDING, (), replace(situation_of(configured, UNEVEN), facts=Facts(resident=(file(1, 0),))),
-                         configured.resolved_scopes)
-    assert (plan.actions, [action.path for action in plan.recommended]) == ((), ["/d/f001"])
 
 
 shares = st.floats(0.0, 0.89)

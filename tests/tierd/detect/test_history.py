@@ -89,16 +89,6 @@ def test_it_is_bounded_though_the_counters_fail_every_few_windows(without_gap: i
         assert sum(w.seconds == 5.0 for w in windows if w.end > windows[-1].end - 270) >= min(n, 27)
 
 
-@given(st.lists(st.floats(1, 1000), min_size=6, max_size=6))
-def test_nothing_is_lost(rates: list[float]) -> None:
-    history = History(900.0)
-    for n, rate in enumerate(rates):
-        history.add(window(n, stream("s.1", rate)))
-    (found,) = history.half_minutes
-    assert sum(load.moved_bytes for load in found.loads.values()) == pytest.approx(sum(rates) * 5e6)
-    assert all(sum(load.sizes.values()) == pytest.approx(load.writes) for load in found.loads.values())
-
-
 AMOUNTS = st.floats(0, 1e15)
 LOADS = st.builds(JobLoad, st.sampled_from(TARGETS), st.sampled_from(["s.1", "m.2", "f.3"]), AMOUNTS, AMOUNTS, AMOUNTS,
                   AMOUNTS, AMOUNTS, AMOUNTS, st.dictionaries(st.integers(0, 1 << 70), AMOUNTS, max_size=3))
