@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,17 +21,6 @@ from lustre.unpack import unpack
 from tests.exporter.written import unfold
 
 EVERY = frozenset(collector.name for collector in COLLECTORS)
-
-
-@dataclass
-class Ticks:
-    """A clock that moves a little each time it is read."""
-
-    now: float = 0.0
-
-    def __call__(self) -> float:
-        self.now += 2.0**-20
-        return self.now
 
 
 @dataclass
@@ -55,7 +46,7 @@ class Exporter:
 
     def __post_init__(self) -> None:
         tree = Tree(Roots.of(self.root / "proc", self.root / "sys"))
-        self.scraper = Scraper(tree, COLLECTORS, self.settings, Ticks(), self.wall)
+        self.scraper = Scraper(tree, COLLECTORS, self.settings, count(0.0, 2.0**-20).__next__, self.wall)
 
     def scrape(self, *names: str, openmetrics: bool = False) -> bytes:
         """What Lustre's parameters say, without the exporter's own metrics."""
@@ -159,24 +150,10 @@ def samples() -> Callable[[bytes], Samples]:
                 continue
             before, _, value = line.rpartition(" ")
             name, _, labels = before.partition("{")
-            key = name, frozenset(_labels(labels.removesuffix("}")))
+            key = name, frozenset((label, re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text))
+                                  for label, text in re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))
             assert key not in found, line
             found[key] = value
         return found
 
     return read
-
-
-def _labels(text: str) -> Iterator[tuple[str, str]]:
-    while text:
-        name, _, rest = text.partition('="')
-        value, i = "", 0
-        while rest[i] != '"':
-            if rest[i] == "\\":
-                value += {"n": "\n"}.get(rest[i + 1], rest[i + 1])
-                i += 2
-            else:
-                value += rest[i]
-                i += 1
-        yield name, value
-        text = rest[i + 1 :].removeprefix(",")

@@ -46,13 +46,6 @@ def test_clients_share_a_body_which_is_counted_once_until_the_last_one_is_done()
     assert held.held_bytes() == 0
 
 
-def test_one_body_is_always_allowed() -> None:
-    held = HeldBodies[str](100)
-    assert held.recent("a", Client()) is None
-    held.send("a", body(1000), Client())
-    assert held.held_bytes() == 1000
-
-
 def test_the_largest_body_leaves_room_for_others() -> None:
     held = HeldBodies[str](100)
     held.send("large", body(1000), Client())

@@ -199,19 +199,6 @@ def prefix(part: Any, whole: Any) -> bool:
     return isinstance(part, tuple) and part == whole[: len(part)]
 
 
-def test_a_damaged_real_file_makes_no_parser_raise(capture: Unpack) -> None:
-    samples = [(parse, sample(capture, name)) for name, (parse, _) in FILES.items()]
-
-    @settings(max_examples=200)
-    @given(where=st.integers(0, 10_000), what=st.binary(max_size=6))
-    def damaged(where: int, what: bytes) -> None:
-        for parse, data in samples:
-            at = where % len(data)
-            parse(data[:at] + what + data[at + len(what) :])
-
-    damaged()
-
-
 UNITS = (b" ", b"\n", b"a ", b"1", b"1: ", b"{", b"\t\t\tread\t\t\twrite\n", b"- job_id:\n", b'"\\x', b"samples [")
 
 
