@@ -37,12 +37,6 @@ def test_raw_bytes_do_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == (LAYOUTS / "pfl2.getstripe-y.yaml").read_text()
 
 
-def test_json_has_every_field(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["layout", "--json", "--lov", str(LAYOUTS / "pfl2.lustre.lov.hex")]) == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert [c["pool"] for c in printed["components"]] == ["flash", "hdd"]
-
-
 def test_json_stands_before_or_after_each_command(capsys: pytest.CaptureFixture[str]) -> None:
     (every,) = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
     wants = {"explain": ["F1"], "apply": ["F1"], "decline": ["F1"], "undo": ["1"], "promote": ["/a"], "demote": ["/a"],
@@ -52,7 +46,7 @@ def test_json_stands_before_or_after_each_command(capsys: pytest.CaptureFixture[
         assert parser().parse_args([name, *wants.get(name, []), "--json"]).json, name
         assert not parser().parse_args([name, *wants.get(name, [])]).json, name
     assert main(["--json", "layout", "--lov", str(LAYOUTS / "pfl2.lustre.lov.hex")]) == 0
-    assert capsys.readouterr().out.startswith("{")
+    assert [c["pool"] for c in json.loads(capsys.readouterr().out)["components"]] == ["flash", "hdd"]
 
 
 @pytest.mark.parametrize(("content", "sentence"), [
@@ -109,9 +103,7 @@ sys.exit(code)"""
 
 # ``tierctl layout --lov`` on whatever bytes were saved to a file: an answer or a reason, and nothing that disturbs
 
-
-RECORDED = Path(__file__).parents[2] / "captures" / "2.17.57" / "layouts"
-RAW = [bytes.fromhex(found[1]) for path in sorted(RECORDED.glob("*.hex"))
+RAW = [bytes.fromhex(found[1]) for path in sorted(LAYOUTS.glob("*.hex"))
        if (found := re.search(r"0x([0-9a-f]+)", path.read_text()))]
 
 
