@@ -16,7 +16,7 @@ from exporter.jobs.numbers import NumbersReader
 from exporter.jobs.statistics import OPERATIONS
 from exporter.ledger import SPARE
 from tests.exporter.collectors.families import shown
-from tests.exporter.jobs.test_texts import OST, block, busy, counters, line, stats
+from tests.exporter.jobs.test_texts import OST, block, busy, line, stats
 
 any_tree = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -125,19 +125,6 @@ def test_the_sum_is_what_the_others_did(passes, limit, idle_seconds, piece) -> N
         assert len(shown) == min(limit, len(awake))
         assert {*shown} <= {*awake}
         assert target.skipped == len(twice)
-
-
-@any_tree
-@given(st.lists(st.lists(counters, max_size=9), max_size=6), st.booleans())
-def test_a_shown_job_has_the_same_values_as_without_a_limit(grow, exporter, samples, jobs, again) -> None:
-    blocks = [block(*lines, job=f"job{number}") for number, lines in enumerate(jobs)]
-    root = grow({OST: stats(*blocks)})
-    limited, free = exporter(root, jobs_limit=6), exporter(root)
-    for _ in range(1 + again):
-        shown, expected = samples(limited.scrape("jobs")), samples(free.scrape("jobs"))
-        assert [shown.pop(key) for key in [*shown] if key[0] == "lustre_jobs_beyond_limit"] == ["0"]
-        assert shown == expected
-        assert limited.skipped() == free.skipped()
 
 
 def test_a_job_idle_from_the_first_counts_only_what_it_does_then(grow, exporter, samples) -> None:
