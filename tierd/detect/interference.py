@@ -572,7 +572,7 @@ class Interference:
         before = doses(state["exposure"][rows, :SUSPECTS], state["utilisation"][rows])
         state["exposure"][row, slot] *= cost_ratio
         now = doses(state["exposure"][rows, :SUSPECTS], state["utilisation"][rows])
-        known = before > 0
+        known = np.minimum(before, now) > LEAST_LOST
         factor = np.ones(before.shape)
         factor[known] = now[known] / before[known]
         state["mean"][rows, :, 1:1 + SUSPECTS] /= factor[:, None]
