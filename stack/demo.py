@@ -1,7 +1,6 @@
 """``make demo``: a simulated cluster, the exporter over the files it writes, and tierd with its page and socket.
 
-All servers listen on loopback. All files are in one temporary folder, which is deleted at the end. ``make stack`` uses
-the same site (:func:`running_site`).
+``make stack`` uses the same site (:func:`running_site`).
 """
 
 from __future__ import annotations
