@@ -6,8 +6,10 @@ All facts are read through one descriptor. A mover refuses a file whose facts ca
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 
 from lustre.fid import Fid
 from lustre.filesystem import Belongings, Calls, FileFlags, Hsm, HsmFlags, Status
@@ -92,8 +94,8 @@ _SETTLED = HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.NO_RELEASE | HsmFlags.
 
 
 def refusal_for(move: Move, facts: FileFacts) -> Refusal | None:
-    return (_kind(facts) or _flags(facts) or _archive(facts) or _refused_layout(facts.layout) or _chosen(move, facts)
-            or _refused_wanted_layout(move.layout, facts.status.size_bytes, facts.layout))
+    return next(chain(_of_file(facts), _of_archive(facts), _of_present(move, facts),
+                      _of_wanted(move.layout, facts.status.size_bytes, facts.layout)), None)
 
 
 def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
@@ -144,96 +146,84 @@ def mirror_left(before: Layout | None, now: Layout | None) -> int:
     return added[0].mirror_id if had and had <= there and added[0].on_mdt else 0
 
 
-def _kind(facts: FileFacts) -> Refusal | None:
+def _of_file(facts: FileFacts) -> Iterator[Refusal]:
     if not stat.S_ISREG(facts.status.mode):
-        return Refusal(Reason.NOT_A_FILE, "not a regular file")
+        yield Refusal(Reason.NOT_A_FILE, "not a regular file")
     if facts.status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
-        return Refusal(Reason.EXECUTABLE, "the file is executable: starting it during a move would fail "
+        yield Refusal(Reason.EXECUTABLE, "the file is executable: starting it during a move would fail "
                        "(text file busy)")
     if facts.status.link_count < 1:
-        return Refusal(Reason.GONE, "the file was removed")
-    return None
-
-
-def _flags(facts: FileFacts) -> Refusal | None:
+        yield Refusal(Reason.GONE, "the file was removed")
     if FileFlags.IMMUTABLE in facts.flags:
-        return Refusal(Reason.IMMUTABLE, "the file is immutable (chattr +i)")
+        yield Refusal(Reason.IMMUTABLE, "the file is immutable (chattr +i)")
     if FileFlags.APPEND_ONLY in facts.flags:
-        return Refusal(Reason.APPEND_ONLY, "the file is append-only (chattr +a)")
+        yield Refusal(Reason.APPEND_ONLY, "the file is append-only (chattr +a)")
     if facts.pin:
-        return Refusal(Reason.PINNED, f"the file is pinned: {facts.pin.decode('utf-8', 'replace').strip()}")
-    return None
+        yield Refusal(Reason.PINNED, f"the file is pinned: {facts.pin.decode('utf-8', 'replace').strip()}")
 
 
-def _archive(facts: FileFacts) -> Refusal | None:
+def _of_archive(facts: FileFacts) -> Iterator[Refusal]:
     hsm = facts.hsm
     released = facts.layout is not None and any(component.released for component in facts.layout.components)
     if released or HsmFlags.RELEASED in hsm.flags:
-        return Refusal(Reason.RELEASED, "the file is released: a move would restore it from the archive first")
+        yield Refusal(Reason.RELEASED, "the file is released: a move would restore it from the archive first")
     if hsm.in_progress:
-        return Refusal(Reason.ARCHIVING, "an HSM request for the file is in progress")
+        yield Refusal(Reason.ARCHIVING, "an HSM request for the file is in progress")
     if HsmFlags.DIRTY in hsm.flags:
-        return Refusal(Reason.ARCHIVED_DIRTY, "the file changed since it was archived")
+        yield Refusal(Reason.ARCHIVED_DIRTY, "the file changed since it was archived")
     if hsm.left_behind or (hsm.copied and not facts.status.size_bytes):  # that of an empty file is lost up to 2.17.51
-        return Refusal(Reason.ARCHIVED, "after a move this Lustre would no longer accept the copy in the archive as "
+        yield Refusal(Reason.ARCHIVED, "after a move this Lustre would no longer accept the copy in the archive as "
                        "current, and could no longer release the file")
     if hsm.flags & ~_SETTLED or hsm.unknown_flags:
-        return Refusal(Reason.ARCHIVE_STATE, f"archive state {hsm.flags!r}"
+        yield Refusal(Reason.ARCHIVE_STATE, f"archive state {hsm.flags!r}"
                        + (f" and {hsm.unknown_flags:#x} (unknown)" if hsm.unknown_flags else ""))
-    return None
 
 
-def _refused_layout(layout: Layout | None) -> Refusal | None:
-    if layout is None:
-        return None
-    for component in layout.components:
+def _of_present(move: Move, facts: FileFacts) -> Iterator[Refusal]:
+    """Of the present layout, and of what is not as it was when the file was chosen."""
+    layout = facts.layout
+    for component in layout.components if layout is not None else ():
         words = set(component.pattern.split(","))
         if component.foreign is not None or "foreign" in words:
-            return Refusal(Reason.FOREIGN, "the data of the file is outside of Lustre")
+            yield Refusal(Reason.FOREIGN, "the data of the file is outside of Lustre")
         if "parity" in words or "parity" in component.flags or component.parity_stripes:
-            return Refusal(Reason.ERASURE_CODED, "the file has erasure coding, which a move would drop")
+            yield Refusal(Reason.ERASURE_CODED, "the file has erasure coding, which a move would drop")
         if words - _KNOWN_PATTERNS:
-            return Refusal(Reason.LAYOUT, f"the layout pattern {component.pattern!r} is unknown")
+            yield Refusal(Reason.LAYOUT, f"the layout pattern {component.pattern!r} is unknown")
         if unknown := set(component.flags) - _KNOWN_FLAGS:
             names = ", ".join(sorted(unknown))
-            return Refusal(Reason.LAYOUT, f"the layout has the flags {names}, which a move would drop")
-    if layout.mirror_count > 1:
-        return Refusal(Reason.MIRRORED, f"the file has {layout.mirror_count} mirrors, which a move would drop")
-    return None
-
-
-def _chosen(move: Move, facts: FileFacts) -> Refusal | None:
+            yield Refusal(Reason.LAYOUT, f"the layout has the flags {names}, which a move would drop")
+    if layout is not None and layout.mirror_count > 1:
+        yield Refusal(Reason.MIRRORED, f"the file has {layout.mirror_count} mirrors, which a move would drop")
     if move.fid is not None and move.fid != facts.fid:
-        return Refusal(Reason.CHANGED, f"another file has this name now ({facts.fid}, not {move.fid})")
+        yield Refusal(Reason.CHANGED, f"another file has this name now ({facts.fid}, not {move.fid})")
     if move.objects and move.objects != objects_digest(facts.layout):
-        return Refusal(Reason.CHANGED, "its layout was changed since it was chosen")
+        yield Refusal(Reason.CHANGED, "its layout was changed since it was chosen")
     if move.size_bytes is not None and move.size_bytes != facts.status.size_bytes:
-        return Refusal(Reason.CHANGED, f"the file has {facts.status.size_bytes} bytes, and had {move.size_bytes} "
+        yield Refusal(Reason.CHANGED, f"the file has {facts.status.size_bytes} bytes, and had {move.size_bytes} "
                        "when it was chosen")
-    return None
 
 
-def _refused_wanted_layout(wanted: Layout, size_bytes: int, present: Layout | None) -> Refusal | None:
+def _of_wanted(wanted: Layout, size_bytes: int, present: Layout | None) -> Iterator[Refusal]:
     """Refuses a layout that Lustre would not place as requested, or that is too short for the file.
 
     A layout that names the OST of each stripe needs no pool: components without OSTs hold no data.
     """
     end: int | None = 0
     if wanted.mirror_count > 1:
-        return Refusal(Reason.WANTED_LAYOUT, "the new layout has mirrors")
+        yield Refusal(Reason.WANTED_LAYOUT, "the new layout has mirrors")
     for component in wanted.components:
         if component.extent_start != end:
-            return Refusal(Reason.WANTED_LAYOUT, f"the new layout has a gap or an overlap at {component.extent_start}")
+            yield Refusal(Reason.WANTED_LAYOUT, f"the new layout has a gap or an overlap at {component.extent_start}")
         end = component.extent_end
         if set(component.pattern.split(",")) - {"raid0", "mdt", "overstriped"}:
-            return Refusal(Reason.WANTED_LAYOUT, f"tierd cannot request the layout pattern {component.pattern!r}")
+            yield Refusal(Reason.WANTED_LAYOUT, f"tierd cannot request the layout pattern {component.pattern!r}")
         if not component.on_mdt and not component.pool and not names_osts(wanted):
-            return Refusal(Reason.WANTED_LAYOUT, f"the component from byte {component.extent_start} has no pool")
+            yield Refusal(Reason.WANTED_LAYOUT, f"the component from byte {component.extent_start} has no pool")
     if end is not None and size_bytes > end:
-        return Refusal(Reason.WANTED_LAYOUT, f"the new layout ends at {end}, the file at {size_bytes}")
+        yield Refusal(Reason.WANTED_LAYOUT, f"the new layout ends at {end}, the file at {size_bytes}")
     if _on_mdt(present) and _on_mdt(wanted) not in {0, _on_mdt(present)}:
-        return Refusal(Reason.WANTED_LAYOUT, "a move cannot resize the component on the MDT")
-    return None
+        yield Refusal(Reason.WANTED_LAYOUT, "a move cannot resize the component on the MDT")
 
 
 def _on_mdt(layout: Layout | None) -> int:
