@@ -15,6 +15,7 @@ has either the earlier layout or the new one; the journal records which.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -50,20 +51,15 @@ def undo_layout(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
     >>> undo_layout(had, pools).components[0].pool
     'hdd'
     """
-    found: list[str] = []
-    for component in before.components:
-        found.append("" if component.on_mdt else component.pool or _pool_of(component, pools))
-    beside = next((pool for pool in found if pool), "")
+    found = ["" if part.on_mdt else part.pool or _pool_of(part, pools) for part in before.components]
+    beside = next(filter(None, found), "")
     wanted = without_objects(before)
     components = []
     for component, pool in zip(wanted.components, found, strict=True):
-        beside = pool or beside
-        if component.on_mdt:
-            components.append(component)
-        elif not beside:
+        beside = pool or beside  # a component without objects gets the pool of the one before it
+        if not component.on_mdt and not beside:
             raise ValueError("the earlier layout has no pool and no objects: the earlier pool is unknown")
-        else:  # a component without objects gets the pool of the one before it
-            components.append(replace(component, pool=beside))
+        components.append(component if component.on_mdt else replace(component, pool=beside))
     return replace(wanted, components=tuple(components))
 
 
@@ -71,17 +67,14 @@ def earlier_layout(entry: Entry, pools: Mapping[str, tuple[str, ...]]) -> Layout
     """The layout that undoes a move. Raises ValueError if it is unknown, or a pool of it."""
     if entry.layout_before is None or entry.layout_after is None:
         raise ValueError("the earlier layout is unknown")
-    if max(entry.layout_before.mirror_count, entry.layout_after.mirror_count) > 1:
-        return without_objects(entry.layout_before)  # one mirror stays where it is
-    return (undo_relocation(entry.layout_before) if names_osts(entry.layout_after)
-            else undo_layout(entry.layout_before, pools))
-
-
-def undo_relocation(before: Layout) -> Layout:
-    wanted = without_objects(before)
+    wanted = without_objects(entry.layout_before)
+    if max(wanted.mirror_count, entry.layout_after.mirror_count) > 1:
+        return wanted  # one mirror stays where it is
+    if not names_osts(entry.layout_after):
+        return undo_layout(entry.layout_before, pools)
     return replace(wanted, components=tuple(
         replace(component, ost_list=tuple(stripe.ost_index for stripe in had.objects))
-        for component, had in zip(wanted.components, before.components, strict=True)))
+        for component, had in zip(wanted.components, entry.layout_before.components, strict=True)))
 
 
 def _pool_of(component: Component, pools: Mapping[str, tuple[str, ...]]) -> str:
@@ -120,33 +113,29 @@ def restore_inherited(filesystem: Filesystem, entry: Entry, known: Inherited, st
     A directory with another default got it from somebody: it and all below it are left alone. The search ends when
     ``stop`` refuses.
     """
-    changed = older = 0
-    troubles: list[str] = []
-    waiting = [entry.place]
+    found, troubles, waiting = Counter[str](), [], [entry.place]
     while waiting:
-        directory = waiting.pop()
+        if why := stop():
+            troubles.append(why.sentence)
+            break
+        place = waiting.pop()
         try:
-            names = filesystem.subdirectories(directory)
-        except OSError as error:
-            troubles.append(error.strerror or str(error))
-            continue
-        for name in names:
-            if why := stop():
-                troubles.append(why.sentence)
-                return _inherited_summary(changed, older, troubles)
-            place = join(directory, name)
-            try:
-                found = _restore_one(filesystem, place, entry, known)
-            except FileNotFoundError:
-                continue  # removed meanwhile
-            except (OSError, ValueError) as error:
-                troubles.append(getattr(error, "strerror", None) or str(error))
-                continue
-            older += found == "older"
-            changed += found == "changed"
-            if found in {"changed", "through"}:
-                waiting.append(place)
-    return _inherited_summary(changed, older, troubles)
+            is_now = _restore_one(filesystem, place, entry, known) if place != entry.place else "through"
+            found[is_now] += 1
+            if is_now in {"changed", "through"}:
+                waiting += [join(place, name) for name in filesystem.subdirectories(place)]
+        except FileNotFoundError:
+            continue  # removed meanwhile
+        except (OSError, ValueError) as error:
+            troubles.append(getattr(error, "strerror", None) or str(error))
+    words = []
+    if found["changed"]:
+        words.append(f"also restored {count_of(found['changed'], 'directory', 'directories')} created below")
+    if found["older"]:
+        words.append(f"left {count_of(found['older'], 'older directory', 'older directories')} below with this default")
+    if troubles:
+        words.append(f"directories created below may still have tierd's default ({troubles[0]}): lfs getstripe -d -r")
+    return "; ".join(words)
 
 
 def _restore_one(filesystem: Filesystem, place: str, entry: Entry, known: Inherited) -> str:
@@ -210,17 +199,6 @@ def _inherited(filesystem: Filesystem, act: Entry, entry: Entry, recorded: str) 
     except OSError:
         return act.place.startswith((above, join(recorded, "")))
     return place.startswith(above) or (recorded == entry.place and act.place.startswith(above))
-
-
-def _inherited_summary(changed: int, older: int, troubles: list[str]) -> str:
-    words = []
-    if changed:
-        words.append(f"also restored {count_of(changed, 'directory', 'directories')} created below")
-    if older:
-        words.append(f"left {count_of(older, 'older directory', 'older directories')} below with this default")
-    if troubles:
-        words.append(f"directories created below may still have tierd's default ({troubles[0]}): lfs getstripe -d -r")
-    return "; ".join(words)
 
 
 class Has(Enum):
