@@ -140,8 +140,8 @@ class MirrorMover(inspection.FileEngine):
                 return inspection.removed_outcome(move)
         begun_at = self._lfs.clock.now()
         failure = self._run(move, *found.command)
-        outcome = inspection.verify_move(self._calls, move, before, None, batch.pools_afterwards(), failure=failure,
-                                         clock=self._lfs.clock)
+        then = inspection.Verification(self._calls, move, before, None, self._lfs.clock)
+        outcome = then.outcome(batch.pools_afterwards(), failure)
         try:
             if outcome.result is MoveResult.DONE and move.layout.mirror_count == 1:
                 self._restore_times(before, begun_at)

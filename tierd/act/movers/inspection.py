@@ -47,43 +47,128 @@ class VerifiedCopy:
     version: int
 
 
-def verify_move(
-    calls: Calls,
-    move: Move,
-    before: FileFacts,
-    copied: VerifiedCopy | None,
-    pools: Mapping[str, tuple[str, ...]],
-    failure: OSError | None,
-    clock: Clock,
-) -> MoveOutcome:
-    """The outcome of a move, from the file now and as it was before the exchange.
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Decides how a move went by the file as it was before the exchange, the copy if the engine knows it, and now."""
 
-    Restores the times that Lustre changes when the exchange takes data from the MDT.
-    """
-    try:
-        seen = _seen(calls, move, before, copied, clock)
-    except OSError as error:
-        detail = f"tierd cannot examine the file after the exchange: {error}"
-        return MoveOutcome(move, MoveResult.DOUBTFUL, "unknown", detail)
-    if seen is None:
-        return removed_outcome(move)
-    now, version = seen
-    if _as_it_was(before, now):
-        if failure is not None:
-            return outcome_of_error(move, failure)
-        detail = "no error was reported, but the file was not moved"
-        return MoveOutcome(move, MoveResult.FAILED, "not-moved", detail, now.layout)
-    if _moved_by_others(move, before, now, copied):
-        return _changed_by_others(move, now, copied, failure)
-    doubts = (_placement(move, now, copied, pools) + _belongings(before, now)
-              + _contents(move, before, now, copied, version))
-    result = MoveResult.DOUBTFUL if doubts else MoveResult.DONE
-    reason = "verification" if doubts else ""
-    if not doubts and failure is not None and copied is not None:
-        doubts.append(f"Lustre reported {failure}, but the move was done")
-    if lost := before.belongings.names - now.belongings.names:  # an exchange touches none: somebody removed them
-        doubts.append(f"extended attributes were removed during the move: {', '.join(sorted(lost))}")
-    return MoveOutcome(move, result, reason, "; ".join(doubts), now.layout)
+    calls: Calls
+    move: Move
+    before: FileFacts
+    copied: VerifiedCopy | None
+    clock: Clock
+
+    def outcome(self, pools: Mapping[str, tuple[str, ...]], failure: OSError | None) -> MoveOutcome:
+        """The outcome of the move. Restores the times that Lustre changes when the exchange takes data from the MDT."""
+        move, before, copied = self.move, self.before, self.copied
+        try:
+            seen = self._seen()
+        except OSError as error:
+            detail = f"tierd cannot examine the file after the exchange: {error}"
+            return MoveOutcome(move, MoveResult.DOUBTFUL, "unknown", detail)
+        if seen is None:
+            return removed_outcome(move)
+        now, version = seen
+        if _as_it_was(before, now):
+            if failure is not None:
+                return outcome_of_error(move, failure)
+            detail = "no error was reported, but the file was not moved"
+            return MoveOutcome(move, MoveResult.FAILED, "not-moved", detail, now.layout)
+        if self._moved_by_others(now):
+            if copied is not None or failure is not None:
+                detail = "somebody else changed the layout during the move"
+                return MoveOutcome(move, MoveResult.GAVE_WAY, "moved", detail, now.layout)
+            detail = "the file has neither the old nor the requested layout, as if somebody else had moved it"
+            return MoveOutcome(move, MoveResult.FAILED, "other-layout", detail, now.layout)
+        doubts = [*self._doubts_about_place(now, pools), *self._doubts_about_file(now, version)]
+        result = MoveResult.DOUBTFUL if doubts else MoveResult.DONE
+        reason = "verification" if doubts else ""
+        if not doubts and failure is not None and copied is not None:
+            doubts.append(f"Lustre reported {failure}, but the move was done")
+        if lost := before.belongings.names - now.belongings.names:  # an exchange touches none: somebody removed them
+            doubts.append(f"extended attributes were removed during the move: {', '.join(sorted(lost))}")
+        return MoveOutcome(move, result, reason, "; ".join(doubts), now.layout)
+
+    def _seen(self) -> tuple[FileFacts, int] | None:
+        """The file now and its data version; None if it is gone. Raises OSError if neither can be determined.
+
+        After an error, only the MDT decides whether the file still exists.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                now, version = self._examine_once()
+            except OSError:
+                if not self.calls.exists(self.before.fid):
+                    return None
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return None if now.status.link_count < 1 else (now, version)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _examine_once(self) -> tuple[FileFacts, int]:
+        calls, before, wanted = self.calls, self.before, self.move.layout
+        descriptor = calls.open_fid(before.fid)
+        try:
+            if enters_mdt(wanted, before.layout):  # else this client may show the time at which it wrote the mirror
+                calls.data_version(descriptor)
+            now = read_open_facts(calls, descriptor, before.hsm)  # the result does not depend on the archive
+            if self.copied is None:
+                return now, 0
+            version = calls.data_version(descriptor)
+            if leaves_mdt(wanted, before.layout) and layout_objects(now.layout) != layout_objects(before.layout):
+                return times_restored(calls, descriptor, before, self.copied, now, version=version, clock=self.clock)
+            return now, version
+        finally:
+            calls.close(descriptor)
+
+    def _moved_by_others(self, now: FileFacts) -> bool:
+        """Whether somebody else changed the layout: the file has no object of tierd's copy.
+
+        It has other objects than before, or all of these and more (a mirror). If the engine does not know its copy,
+        only the layout shows this: it is not the requested one.
+        """
+        if now.layout is None:
+            return False
+        present, had, ours = _all_objects(now.layout), _all_objects(self.before.layout), self._objects_of_copy
+        if present & ours or (present & had and not had <= present):
+            return False
+        if self.copied is None:
+            return not same_shape(now.layout, self.move.layout)
+        return bool(present and ours)
+
+    @property
+    def _objects_of_copy(self) -> set[StripeObject]:
+        return _all_objects(self.copied.layout if self.copied is not None else None)
+
+    def _doubts_about_place(self, now: FileFacts, pools: Mapping[str, tuple[str, ...]]) -> list[str]:
+        """A layout with all objects of the copy may have got a mirror or been extended since."""
+        ours = self._objects_of_copy
+        whole = ours <= _all_objects(now.layout)
+        if now.layout is None or not (same_shape(now.layout, self.move.layout) or (ours and whole)):
+            return ["the layout is neither the old nor the requested one"]
+        return objects_outside_pool(now.layout, pools) + ([] if whole else ["only some of its objects are the copy's"])
+
+    def _doubts_about_file(self, now: FileFacts, version: int) -> Iterator[str]:
+        """Doubts about FID and project, and, unless somebody has written to the file since, size and time.
+
+        Owner and mode are safe: Lustre refuses a copy of another owner. A known data version shows a write. Without it
+        a different modification time does. That time has whole seconds, so such an engine gets no file that was
+        modified just before the examination.
+        """
+        before = self.before
+        if now.fid != before.fid:
+            yield f"the FID was {before.fid} and is {now.fid}"
+        if now.project != before.project:
+            yield (f"the project was {before.project} and is {now.project}: its objects may count for the old one "
+                   "until the project is set again")
+        size_bytes, mtime = now.status.size_bytes, _seconds(now.status.mtime_ns)
+        size_bytes_then, mtime_then = before.status.size_bytes, _seconds(before.status.mtime_ns)
+        if version != self.copied.version if self.copied is not None else mtime != mtime_then:
+            return
+        if size_bytes != size_bytes_then:
+            yield f"the size was {size_bytes_then} bytes and is {size_bytes}, though nobody wrote to the file"
+        if mtime > mtime_then and leaves_mdt(self.move.layout, before.layout):
+            yield "Lustre changed the modification time, and tierd cannot restore it: is the MDS clock ahead?"
 
 
 def is_the_copy(before: FileFacts, copied: VerifiedCopy, status: Status, layout: Layout | None, project: int) -> bool:
@@ -133,47 +218,8 @@ def objects_outside_pool(layout: Layout, pools: Mapping[str, tuple[str, ...]]) -
     return found
 
 
-def _seen(
-    calls: Calls, move: Move, before: FileFacts, copied: VerifiedCopy | None, clock: Clock
-) -> tuple[FileFacts, int] | None:
-    """The file now and its data version; None if it is gone. Raises OSError if neither can be determined.
-
-    After an error, only the MDT decides whether the file still exists.
-    """
-    for attempt in range(_ATTEMPTS):
-        try:
-            now, version = _examine_once(calls, move, before, copied, clock)
-        except OSError:
-            if not calls.exists(before.fid):
-                return None
-            if attempt == _ATTEMPTS - 1:
-                raise
-        else:
-            return None if now.status.link_count < 1 else (now, version)
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _examine_once(
-    calls: Calls, move: Move, before: FileFacts, copied: VerifiedCopy | None, clock: Clock
-) -> tuple[FileFacts, int]:
-    descriptor = calls.open_fid(before.fid)
-    try:
-        if enters_mdt(move.layout, before.layout):  # else this client may show the time at which it wrote the mirror
-            calls.data_version(descriptor)
-        now = read_open_facts(calls, descriptor, before.hsm)  # the result does not depend on the archive
-        if copied is None:
-            return now, 0
-        version = calls.data_version(descriptor)
-        if leaves_mdt(move.layout, before.layout) and layout_objects(now.layout) != layout_objects(before.layout):
-            return times_restored(calls, descriptor, before, copied, now, version=version, clock=clock)
-        return now, version
-    finally:
-        calls.close(descriptor)
-
-
-def times_restored(
-    calls: Calls, descriptor: int, before: FileFacts, copied: VerifiedCopy, now: FileFacts, version: int, clock: Clock
-) -> tuple[FileFacts, int]:
+def times_restored(calls: Calls, descriptor: int, before: FileFacts, copied: VerifiedCopy, now: FileFacts,
+                   version: int, clock: Clock) -> tuple[FileFacts, int]:
     """Restore the times of a file unless somebody has written to it since. Returns the file afterwards.
 
     Setting times changes no data version (``ofd_attr_set`` in lustre/ofd/ofd_objects.c counts only sizes). So the same
@@ -207,74 +253,6 @@ def _as_it_was(before: FileFacts, now: FileFacts) -> bool:
     if before.layout is None or now.layout is None:
         return before.layout is now.layout
     return same_shape(now.layout, before.layout) and _has_objects_of(now.layout, before.layout)
-
-
-def _moved_by_others(move: Move, before: FileFacts, now: FileFacts, copied: VerifiedCopy | None) -> bool:
-    """Whether somebody else changed the layout: the file has no object of tierd's copy.
-
-    It has other objects than before, or all of these and more (a mirror). If the engine does not know its copy, only
-    the layout shows this: it is not the requested one.
-    """
-    if now.layout is None:
-        return False
-    present, had = _all_objects(now.layout), _all_objects(before.layout)
-    ours = _all_objects(copied.layout) if copied is not None else set()
-    if present & ours or (present & had and not had <= present):
-        return False
-    if copied is None:
-        return not same_shape(now.layout, move.layout)
-    return bool(present and ours)
-
-
-def _changed_by_others(
-    move: Move, now: FileFacts, copied: VerifiedCopy | None, failure: OSError | None
-) -> MoveOutcome:
-    """The outcome for a file whose layout somebody else changed. FAILED if an engine without a known copy may have."""
-    detail = "somebody else changed the layout during the move"
-    if copied is None and failure is None:
-        detail = "the file has neither the old nor the requested layout, as if somebody else had moved it"
-        return MoveOutcome(move, MoveResult.FAILED, "other-layout", detail, now.layout)
-    return MoveOutcome(move, MoveResult.GAVE_WAY, "moved", detail, now.layout)
-
-
-def _placement(
-    move: Move, now: FileFacts, copied: VerifiedCopy | None, pools: Mapping[str, tuple[str, ...]]
-) -> list[str]:
-    """Doubts about the place. A layout with all objects of the copy may have got a mirror or been extended since."""
-    ours = _all_objects(copied.layout) if copied is not None else set()
-    whole = ours <= _all_objects(now.layout)
-    if now.layout is None or not (same_shape(now.layout, move.layout) or (ours and whole)):
-        return ["the layout is neither the old nor the requested one"]
-    return objects_outside_pool(now.layout, pools) + ([] if whole else ["only some of its objects are the copy's"])
-
-
-def _belongings(before: FileFacts, now: FileFacts) -> list[str]:
-    """Doubts about FID and project. Owner and mode are safe: Lustre refuses a copy of another owner."""
-    doubts = []
-    if now.fid != before.fid:
-        doubts.append(f"the FID was {before.fid} and is {now.fid}")
-    if now.project != before.project:
-        doubts.append(f"the project was {before.project} and is {now.project}: its objects may count for the old one "
-                      "until the project is set again")
-    return doubts
-
-
-def _contents(move: Move, before: FileFacts, now: FileFacts, copied: VerifiedCopy | None, version: int) -> list[str]:
-    """Doubts about size and modification time, unless somebody has written to the file since.
-
-    A known data version shows that. Without it a different modification time does. That time has whole seconds, so
-    such an engine gets no file that was modified just before the examination.
-    """
-    size_bytes, mtime = now.status.size_bytes, _seconds(now.status.mtime_ns)
-    size_bytes_then, mtime_then = before.status.size_bytes, _seconds(before.status.mtime_ns)
-    if version != copied.version if copied is not None else mtime != mtime_then:
-        return []
-    doubts = []
-    if size_bytes != size_bytes_then:
-        doubts.append(f"the size was {size_bytes_then} bytes and is {size_bytes}, though nobody wrote to the file")
-    if mtime > mtime_then and leaves_mdt(move.layout, before.layout):
-        doubts.append("Lustre changed the modification time, and tierd cannot restore it: is the MDS clock ahead?")
-    return doubts
 
 
 def _all_objects(layout: Layout | None) -> set[StripeObject]:

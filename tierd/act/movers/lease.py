@@ -172,9 +172,8 @@ class LeaseMover(inspection.FileEngine):
         if failure is None and attempt.is_the_copy:
             return MoveOutcome(move, MoveResult.DONE, copied_bytes=copied_bytes)
         assert attempt.facts is not None
-        outcome = inspection.verify_move(self._calls, move, attempt.facts, attempt.copied, batch.pools_afterwards(),
-                                         failure=failure, clock=self._clock)
-        return replace(outcome, copied_bytes=copied_bytes)
+        then = inspection.Verification(self._calls, move, attempt.facts, attempt.copied, self._clock)
+        return replace(then.outcome(batch.pools_afterwards(), failure), copied_bytes=copied_bytes)
 
     def _not_begun(
         self, move: Move, attempt: _Attempt, failure: OSError, batch: DestinationState

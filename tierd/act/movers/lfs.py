@@ -213,7 +213,7 @@ class LfsMover(inspection.FileEngine):
         pools = batch.pools_afterwards()
         for move, facts in files:
             failure = _failure(finished, self.place(move.path))
-            outcome = inspection.verify_move(self.calls, move, facts, None, pools, failure=failure, clock=self.clock)
+            outcome = inspection.Verification(self.calls, move, facts, None, self.clock).outcome(pools, failure)
             if checks.enters_mdt(move.layout, facts.layout):
                 yield self._without_half_a_move(outcome, facts, pools, failure)
             elif outcome.result is MoveResult.GAVE_WAY and _NO_LEASE in str(failure):
@@ -238,7 +238,7 @@ class LfsMover(inspection.FileEngine):
         command = ["mirror", "split", "-d", "--mirror-id", str(mirror)]
         named = self.names(move.path, facts)  # else it would remove a mirror of another file
         words = self.run(*command, self.place(move.path)).errors.strip() if named else "the file has another name now"
-        again = inspection.verify_move(self.calls, move, facts, None, pools, failure=failure, clock=self.clock)
+        again = inspection.Verification(self.calls, move, facts, None, self.clock).outcome(pools, failure)
         if not checks.mirror_left(facts.layout, again.after):
             return again
         detail = (f"the move was interrupted, and the file is whole with two mirrors ({words or 'no message'}); remove "
