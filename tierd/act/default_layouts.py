@@ -27,7 +27,7 @@ from tierd.act.movers.moves import Halt
 from tierd.act.outcomes import CompletedAct, CompletedActs
 from tierd.acts import BY_ADMINISTRATOR, ActKind, Outcome
 from tierd.clock import Clock
-from tierd.model import Action
+from tierd.model import Action, FindingKey
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.space import call_each
 from tierd.text import quoted
@@ -167,15 +167,10 @@ class DefaultLayoutQueue:
         with self._lock:
             return sum(action.finding == finding_key for action, _ in (*self._under_way, *self._waiting))
 
-    def drop(self, finding_key: tuple[str, str, str]) -> None:
-        """Drop the default layouts of one finding that were not begun."""
+    def drop(self, finding: FindingKey | int) -> None:
+        """Drop the default layouts of a finding, or of the finding or order of a number, that were not begun."""
         with self._lock:
-            self._waiting = deque(each for each in self._waiting if each[0].finding != finding_key)
-
-    def drop_by_number(self, number: int) -> None:
-        """Drop those of a finding or order that were not begun."""
-        with self._lock:
-            self._waiting = deque(each for each in self._waiting if each[1] != number)
+            self._waiting = deque(each for each in self._waiting if finding not in {each[0].finding, each[1]})
 
     def set_next(self) -> list[CompletedAct]:
         """Set the next few, as many as the budget allows. Returns their outcomes; empty if the budget allows none."""

@@ -157,7 +157,7 @@ class Gate:
 
     def drop_by_number(self, number: int) -> list[Action]:
         """Drop what is queued for a finding or order. Returns the moves."""
-        self.default_layouts.drop_by_number(number)
+        self.default_layouts.drop(number)
         return self._drop(lambda each: each.finding == number)  # files that a program submits have several keys
 
     def _drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:

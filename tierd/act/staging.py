@@ -245,23 +245,17 @@ class Stager:
 
         It runs in the thread that takes moves from the queue: a move is then queued, or handed over, or ended.
         """
-        moving = [each for each in self._snapshot() if each.state == StagingState.MOVING]
-        if not moving:
-            return
-        for staging in self._abandoned(moving):
-            self.drop(staging, StagingState.CANCELLED)
-        for staging in moving:
-            if not self._gate.has_moves(staging.key):
-                self._end(staging, StagingState.ENDED)
-            elif self._clock.now() >= staging.deadline_at:
-                self.drop(staging, StagingState.EXPIRED)
-
-    def _abandoned(self, stagings: Sequence[Staging]) -> list[Staging]:
-        """Stage-ins that nobody waits for. A stage-out goes on: its job has ended anyway."""
+        now = self._clock.now()
         with self._lock:
-            since = self._clock.now() - ABANDONED_SECONDS
-            return [each for each in stagings
-                    if each.direction == "promote" and self._asked_at.get(each.job, 0.0) < since]
+            moving = [each for each in self._open.values() if each.state == StagingState.MOVING]
+            silent = {job for job, asked_at in self._asked_at.items() if asked_at < now - ABANDONED_SECONDS}
+        for staging in moving:
+            if staging.direction == "promote" and staging.job in silent:  # a stage-out goes on
+                self.drop(staging, StagingState.CANCELLED)
+            elif not self._gate.has_moves(staging.key):
+                self._end(staging, StagingState.ENDED)
+            elif now >= staging.deadline_at:
+                self.drop(staging, StagingState.EXPIRED)
 
     def cancel(self, job: str) -> list[Staging]:
         """Drop what a job's stagings have not begun. Returns the stagings that were open."""
