@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from threading import RLock
 
 from lustre.layout.model import Layout, destination
@@ -218,9 +217,7 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
             case = _reopened(journal, number, finding, entries, State.KEPT if stays else State.UNDOING, verdict=verdict)
             case.undo_reason = "" if stays else UNDO_REASONS[verdict]
             yield case
-    for (number, finding, entries), verdict in chain(
-            ((found, Verdict.NONE) for found in journal.judgements.unjudged(since)),
-            ((found, Verdict.HELPED) for found in journal.judgements.helped(since))):
+    for number, finding, entries, verdict in journal.judgements.acted_on(since):
         yield _reopened(journal, number, finding, entries, State.KEPT if verdict else State.JUDGING, verdict=verdict)
 
 

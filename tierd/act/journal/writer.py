@@ -213,16 +213,11 @@ class Journal:
 
     def stripings_to_judge(self, since: float) -> list[tuple[Entry, str, Mapping[str, float]]]:
         """Default stripings in force without a verdict, set since a time, with kind and numbers of their finding."""
-        rows = self.db.execute("SELECT id, finding FROM actions WHERE kind = 'set-default-striping' AND "
-                                "outcome = 'done' AND NOT dry_run AND verdict = '' AND "
-                                "intended_at >= ? ORDER BY intended_at", (since,))
-        found = []
-        for act, finding in rows:
-            kind, numbers = self.db.execute("SELECT kind, evidence FROM findings WHERE id = ?", (finding,)).only()
-            entry = self.entry(act)
-            if entry is not None:
-                found.append((entry, kind, json.loads(numbers)))
-        return found
+        rows = self.db.execute(
+            "SELECT (SELECT kind FROM findings WHERE id = finding), (SELECT evidence FROM findings WHERE "  # noqa: S608
+            f"id = finding), {ENTRY_COLUMNS} FROM actions WHERE kind = 'set-default-striping' AND outcome = 'done' AND "
+            "NOT dry_run AND verdict = '' AND intended_at >= ? ORDER BY intended_at", (since,))
+        return [(entry_of(tuple(row)), kind, json.loads(numbers)) for kind, numbers, *row in rows]
 
     def moved_since(self, since: float) -> tuple[int, int]:
         """Number and bytes of files that tierd was moving since then; a file that was moved back counts twice."""
@@ -347,17 +342,20 @@ class Judgements:
                 known.append(won_back)
         return found
 
-    def unjudged(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
-        """Findings without a verdict whose default layouts were set since then and are in force, with these acts."""
-        return self._acted_on("NOT EXISTS (SELECT 1 FROM judgements WHERE finding = findings.id)", since)
+    def acted_on(self, since: float) -> Iterator[tuple[int, Finding, list[Entry], Verdict]]:
+        """Findings whose default layouts were set since then and are in force, with these acts.
 
-    def helped(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
-        """Findings with the verdict ``helped`` and waiting moves, whose default layouts were set since then.
-
-        Each comes with the default layouts that are in force.
+        First those without a verdict, then those with the verdict ``helped`` and waiting moves.
         """
-        return self._acted_on("EXISTS (SELECT 1 FROM judgements WHERE finding = findings.id AND verdict = 'helped') "
-                              "AND EXISTS (SELECT 1 FROM waiting_moves WHERE finding = findings.id)", since)
+        rows = self._db.execute(
+            "SELECT id, (SELECT verdict FROM judgements WHERE finding = findings.id) AS judged FROM findings WHERE "
+            "id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND outcome = 'done' AND "
+            "intended_at >= ?) AND (judged IS NULL OR judged = 'helped' AND EXISTS (SELECT 1 FROM waiting_moves WHERE "
+            "finding = findings.id)) ORDER BY judged, id", (since,))
+        for number, verdict in rows:
+            yield number, self._finding(number), _acts(
+                self._db, "WHERE finding = ? AND kind = 'set-default-layout' AND outcome = 'done'", number
+            ), Verdict(verdict or "")
 
     def of(self, finding: int) -> Judgement | None:
         """The verdict on the acts for a finding."""
@@ -373,14 +371,6 @@ class Judgements:
             "outcome = 'done' AND undoes IS NULL) ORDER BY finding", (since,))
         for number, verdict in rows:
             yield number, self._finding(number), Verdict(verdict)
-
-    def _acted_on(self, which: str, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
-        rows = self._db.execute(
-            "SELECT id FROM findings WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND "  # noqa: S608
-            f"outcome = 'done' AND intended_at >= ?) AND {which} ORDER BY id", (since,))
-        for (number,) in rows:
-            yield number, self._finding(number), _acts(
-                self._db, "WHERE finding = ? AND kind = 'set-default-layout' AND outcome = 'done'", number)
 
     def _finding(self, number: int) -> Finding:
         row = self._db.execute(f"SELECT {FINDING_COLUMNS} FROM findings WHERE id = ?", (number,)).only()  # noqa: S608

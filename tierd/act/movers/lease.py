@@ -24,7 +24,7 @@ from zlib import crc32
 
 from lustre.errors import Busy, LustreError, NotPermitted, Stale
 from lustre.filesystem import Calls, FileFlags, Status
-from lustre.layout.model import Layout, same_shape
+from lustre.layout.model import same_shape
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts, read_open_facts
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, halted_outcome, outcome_of_error
@@ -240,7 +240,9 @@ class _Attempt:
         facts = self._must_be_the_same(source, facts)
         calls.set_times(volatile, facts.status.atime_ns, facts.status.mtime_ns)
         self.copied = copied = self._copy_of_everything(volatile, facts)
-        self._drop_caches(source, volatile)
+        for descriptor in source, volatile:
+            with suppress(OSError):  # only saves memory of the node
+                calls.drop_cache(descriptor)
         if why := self._move.fence():
             return halted_outcome(self._move, why)
         require_lease(calls, source)
@@ -279,16 +281,14 @@ class _Attempt:
             with suppress(OSError), ExitStack() as tried:  # the default's pool may be full or empty
                 volatile = self._calls.create_volatile(move.path, mdt_index, None, source)
                 tried.callback(self._close, volatile)
-                if self._suits(self._calls.layout(volatile)):
+                layout = self._calls.layout(volatile)
+                if layout is not None and inspection.is_as_wanted(layout, move.layout, self._batch.pools):
                     held.push(tried.pop_all())
                     return volatile
             self._batch.does_not_inherit(move.path, move.layout)
         volatile = self._calls.create_volatile(move.path, mdt_index, move.layout, source)
         held.callback(self._close, volatile)
         return volatile
-
-    def _suits(self, layout: Layout | None) -> bool:
-        return layout is not None and inspection.is_as_wanted(layout, self._move.layout, self._batch.pools)
 
     def _must_be_the_same(self, source: int, before: FileFacts) -> FileFacts:
         """Raise Busy if somebody changed owner, project, times, flags or pin: these changes break no lease.
@@ -323,11 +323,6 @@ class _Attempt:
         status = self._calls.status(source)
         layout = self._calls.layout(source)
         self.is_the_copy = inspection.is_the_copy(facts, copied, status, layout, self._calls.project(source))
-
-    def _drop_caches(self, *descriptors: int) -> None:
-        for descriptor in descriptors:
-            with suppress(OSError):  # only saves memory of the node
-                self._calls.drop_cache(descriptor)
 
     def _close(self, descriptor: int) -> None:
         with suppress(OSError):  # the exchange may have closed the source already
