@@ -233,7 +233,11 @@ class Drains:
         if target not in space:
             raise ValueError(f"no OST {quoted(target)} can be reached; known: {', '.join(sorted(space))}")
         pools = {name: members for name, members in self._filesystem.pools().items() if target in members}
-        self._check_pools(target, pools.values())
+        if not pools:
+            raise ValueError(f"{target} is in no pool, so its files have no other targets; make a pool with it and "
+                             "others (lctl pool_new, lctl pool_add)")
+        if all(len(members) < 2 for members in pools.values()):
+            raise ValueError(f"{target} is the only target of its pools: add others (lctl pool_add)")
         self._check_free(target, preview=preview)
         own = tuple(sorted(self._creation.limits(target))) if self._settings.stop_new_objects else ()
         return DrainPlan(target, space[target].size_bytes - space[target].free_bytes,
@@ -250,14 +254,6 @@ class Drains:
             raise ValueError(f"a drain of {target} is {before.phase} already, so a dry run is not needed")
         if before is not None and before.limits:
             raise ValueError(f"an earlier drain of {target} has not allowed new objects again: {before.trouble}")
-
-    @staticmethod
-    def _check_pools(target: str, pools: Collection[Sequence[str]]) -> None:
-        if not pools:
-            raise ValueError(f"{target} is in no pool, so its files have no other targets; make a pool with it and "
-                             "others (lctl pool_new, lctl pool_add)")
-        if all(len(members) < 2 for members in pools):
-            raise ValueError(f"{target} is the only target of its pools: add others (lctl pool_add)")
 
     def full_name(self, target: str) -> str:
         """The full name of a target that is given as ``OST0004`` or as ``lustre-OST0004``."""

@@ -320,13 +320,9 @@ def summary(staging: Staging, outcomes: dict[str, int], reasons: dict[str, int])
     words = f"{verb} {done + would} of {count_of(all_files, 'file')} ({size}) of {quoted(staging.path)}"
     if would:
         words = f"dry run: {words}"
-    if staging.state == StagingState.EXPIRED:
-        words += " before the deadline"
-    elif staging.state == StagingState.CANCELLED:
-        words += " before it was cancelled"
-    elif staging.state in OPEN:
-        words += " so far"
-    return words + "".join(f"; {count} not: {reason}" for reason, count in missing.most_common(2))
+    until = {StagingState.EXPIRED: " before the deadline", StagingState.CANCELLED: " before it was cancelled",
+             StagingState.ENDED: ""}.get(staging.state, " so far")
+    return words + until + "".join(f"; {count} not: {reason}" for reason, count in missing.most_common(2))
 
 
 def missing_files(staging: Staging) -> dict[str, int]:

@@ -198,8 +198,10 @@ class QueueStore:
         """All moves, in the order in which they were added."""
         rows = self._db.execute("SELECT place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since "
                                 "FROM waiting_moves ORDER BY id")
-        return [StoredMove(_action(to_path(place), key, pool, reason, size_bytes=size_bytes, fid=fid), finding,
-                           Stamp(fs, bool(dry_run), since))
+        return [StoredMove(
+            Action(ActKind.MIGRATE, Layout((Component(pool=pool),), composite=False), reason, tuple(json.loads(key)),
+                   path=to_path(place), size_bytes=size_bytes, fid=None if fid is None else Fid.parse(fid)),
+            finding, Stamp(fs, bool(dry_run), since))
                 for place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since in rows]
 
     def __len__(self) -> int:
@@ -211,9 +213,3 @@ class QueueStore:
             (count,) = self._db.execute("SELECT count(*) FROM waiting_moves").only()
             self._stored = int(count)
         return self._stored
-
-
-def _action(path: str, key: str, pool: str, reason: str, size_bytes: int, fid: str | None) -> Action:
-    kind, aggressor, about = json.loads(key)
-    return Action(ActKind.MIGRATE, Layout((Component(pool=pool),), composite=False), reason, (kind, aggressor, about),
-                  path=path, size_bytes=size_bytes, fid=None if fid is None else Fid.parse(fid))

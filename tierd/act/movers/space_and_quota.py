@@ -58,7 +58,7 @@ class DestinationState:
         self._pools, self._space = cache(destination.pools), cache(destination.space)
         self._metadata = cache(destination.metadata)
         self._projects: dict[str, int] = {}
-        self._given: dict[tuple[str, Layout], bool] = {}
+        self._others: set[tuple[str, Layout]] = set()
         self._taken: Counter[str] = Counter()
         self._taken_of_mdts = 0
         """Bytes of files that go to an MDT, as if all went to the same one."""
@@ -89,15 +89,13 @@ class DestinationState:
 
         True until a new file there got another layout, unless the layout names OSTs.
         """
-        if names_osts(layout):
-            return False
         with self._lock:
-            return self._given.get((path.rpartition("/")[0], layout), True)
+            return not names_osts(layout) and (path.rpartition("/")[0], layout) not in self._others
 
     def does_not_inherit(self, path: str, layout: Layout) -> None:
         """Remember that a new file in the directory got another layout."""
         with self._lock:
-            self._given[path.rpartition("/")[0], layout] = False
+            self._others.add((path.rpartition("/")[0], layout))
 
     def no_room(self, move: Move, size_bytes: int) -> Refusal | None:
         """Refuses a file of this size, of any owner, if the pools have no room."""
