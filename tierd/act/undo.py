@@ -16,7 +16,7 @@ has either the earlier layout or the new one; the journal records which.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
@@ -99,10 +99,9 @@ _CLOCKS_DIFFER_SECONDS = 60.0
 class Inherited(NamedTuple):
     """What is known of the directories below one that may have inherited its default."""
 
-    spared: Collection[str]
-    """Directories with a default by an act of their own, as FIDs or paths: it is left alone."""
-    through: Collection[str] = ()
-    """Those of them that had inherited the default before their act, so that directories below may have it too."""
+    own: Mapping[str, bool]
+    """Directories with a default by an act of their own, which is left alone, as FIDs or paths: whether they had
+    inherited the default before it, so that directories below may have it too."""
     until: float = inf
     """A later act set the same default at this time: what was created or changed since is left to the undo of that."""
 
@@ -144,12 +143,12 @@ def _restore_one(filesystem: Filesystem, place: str, entry: Entry, known: Inheri
     """
     present = filesystem.layout(place)
     has_it = present is not None and same_default(present, entry.after)
-    if not has_it and not known.through:
+    if not has_it and True not in known.own.values():
         return "another"
     status = filesystem.status(place)
-    names = {place, str(status.fid)}
-    if not names.isdisjoint(known.spared):
-        return "another" if names.isdisjoint(known.through) else "through"
+    own = [known.own[name] for name in (place, str(status.fid)) if name in known.own]
+    if own:
+        return "through" if True in own else "another"
     if not has_it or status.mtime >= known.until - _CLOCKS_DIFFER_SECONDS:
         return "another"
     if _is_older(status, entry):
@@ -176,14 +175,13 @@ def hand_down(journal: Journal, filesystem: Filesystem, entry: Entry) -> Inherit
     acts: dict[str, list[Entry]] = {}
     for each in reversed(in_force):
         acts.setdefault(str(each.fid or each.place), []).append(each)
-    through = set()
+    through = dict.fromkeys(acts, False)
     for directory, (first, *others) in acts.items():
         if (first.id > entry.id and first.intended_at < again and same_default(first.before, entry.after)
                 and _inherited(filesystem, first, entry, recorded.place)):
             journal.set_before(first.id, entry.before)
-            if not any(same_default(each.after, entry.after) for each in others):
-                through.add(directory)
-    return Inherited(acts.keys(), through, again)
+            through[directory] = not any(same_default(each.after, entry.after) for each in others)
+    return Inherited(through, again)
 
 
 def _inherited(filesystem: Filesystem, act: Entry, entry: Entry, recorded: str) -> bool:
