@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -76,15 +76,6 @@ _SLACK = 1e-9
 MAX_PEAKS = 1000
 GiveBack = Callable[[float, float], None]
 """Returns a share of what a move took and did not use, at a time."""
-
-
-def all_give_back(parts: Sequence[GiveBack]) -> GiveBack:
-    """Returns a share of each part."""
-    def give_back(share: float, now: float) -> None:
-        for each in parts:
-            each(share, now)
-
-    return give_back
 
 
 class TokenBucket:
@@ -165,10 +156,10 @@ class Budget:
         self._all = TokenBucket(Rate(limits.files_per_second, limits.bytes_per_second), limits.burst_seconds, now)
         self._buckets: dict[tuple[str, str], TokenBucket] = {}
 
-    def spend(self, cost: MoveCost, now: float) -> GiveBack:
+    def spend(self, cost: MoveCost, now: float) -> tuple[GiveBack, ...]:
         """Take the tokens of a move, for which :meth:`why_not` has just found no limit."""
-        return all_give_back([self._all.spend(cost.size_bytes),
-                              *(bucket.spend(size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now))])
+        return (self._all.spend(cost.size_bytes),
+                *(bucket.spend(size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now)))
 
     @property
     def left(self) -> tuple[float, float]:
@@ -249,14 +240,14 @@ class BackgroundPace:
                        f"most {percent(part)} to such moves: the next one starts in {max(waits.values()):.0f} s",
                        ", ".join(waits))
 
-    def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> GiveBack:
+    def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> list[GiveBack]:
         """Enter a move that begins, and what it takes from each stream."""
-        part, taken = self._part(key), []
+        part, taken = self._part(key), list[GiveBack]()
         self._overdrawn = {stream: lost for stream, lost in self._overdrawn.items() if lost.overdrawn_seconds(now)}
         for job, seconds in self._seconds(cost) if is_background(key) else ():
             lost = self._overdrawn.setdefault((job, part), TokenBucket(Rate(1.0, part), 0.0, now))
             taken.append(lost.spend(seconds))
-        return all_give_back(taken)
+        return taken
 
     def _part(self, key: tuple[str, str, str]) -> float:
         return self._drain_max_stream_loss if key[0] == OrderKind.DRAIN else self._max_stream_loss

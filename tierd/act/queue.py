@@ -359,8 +359,9 @@ class MoveQueue:
     def _spend(self, waiting: QueuedMove, now: float) -> QueuedMove:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
         with self._lock:
-            return replace(waiting, spent=(*(budget.spend(cost, now) for budget in self._budgets(waiting.action)),
-                                           self.pace.spend(waiting.action.finding, cost, now)))
+            return replace(waiting, spent=tuple(chain(
+                *(budget.spend(cost, now) for budget in self._budgets(waiting.action)),
+                self.pace.spend(waiting.action.finding, cost, now))))
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""

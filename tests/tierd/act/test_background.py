@@ -138,7 +138,8 @@ def test_nothing_moves_in_the_background_while_the_streams_are_unknown() -> None
 
 def test_a_move_that_gave_way_before_it_copied_takes_nothing() -> None:
     at = pace()
-    at.spend(EVEN, move(3, 4), 0.0)(1.0, 0.0)
+    for give_back in at.spend(EVEN, move(3, 4), 0.0):
+        give_back(1.0, 0.0)
     assert at.refusal(EVEN, move(3, 4), 0.1) is None
 
 

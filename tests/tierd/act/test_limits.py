@@ -106,14 +106,15 @@ def test_a_busy_file_returns_its_bytes_so_that_others_need_not_wait() -> None:
     assert budget.why_not(big, 0.0) is None
     spent = budget.spend(big, 0.0)
     assert not goes(budget, 1000, 1.0)
-    spent(1.0, 1.0)
+    for give_back in spent:
+        give_back(1.0, 1.0)
     assert goes(budget, 1000, 1.0)
 
 
 def test_tokens_of_copied_bytes_are_not_returned() -> None:
     budget = Budget(Limits(100.0, 1e6, burst_seconds=1.0), 0.0)
     assert budget.why_not(MoveCost(8_000_000), 0.0) is None
-    budget.spend(MoveCost(8_000_000), 0.0)(0.5, 0.0)
+    budget.spend(MoveCost(8_000_000), 0.0)[0](0.5, 0.0)
     assert not goes(budget, 1_000_000, 3.9)
     assert goes(budget, 1_000_000, 4.0)
 
@@ -139,7 +140,7 @@ def test_no_window_has_more_bytes_copied_than_the_budget_though_moves_give_way(
                 spent(1 - copied_share, ends)
         under_way = [each for each in under_way if each[0] > now]
         if budget.why_not(MoveCost(size), now) is None:
-            under_way.append((now + seconds, budget.spend(MoveCost(size), now), share))
+            under_way.append((now + seconds, budget.spend(MoveCost(size), now)[0], share))
             copied.append((now, size * share))
     largest = max((size for size, *_ in moves), default=0)
     for first, (begin, _) in enumerate(copied):

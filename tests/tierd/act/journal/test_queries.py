@@ -12,14 +12,12 @@ from tierd.act.journal.writer import Journal
 
 MOVED = Fid(0x200000400, 7)
 CYCLE: list[Callable[[Journal], object]] = [
-    lambda j: j.was_moved(MOVED, 5.0),
-    lambda j: j.is_counted_as_moved(MOVED, 5.0), lambda j: j.moved_since(5.0), lambda j: j.undone_at("/proj"),
-    lambda j: j.judgements.won_back("noisy-neighbour", "flash", MIB), lambda j: j.act_directories.all(),
-    lambda j: j.files_tried(1), lambda j: j.unfinished(),
+    lambda j: j.was_moved(MOVED, 5.0), lambda j: j.is_counted_as_moved(MOVED, 5.0), lambda j: j.moved_since(5.0),
+    lambda j: j.undone_at("/proj"), lambda j: j.judgements.won_back("noisy-neighbour", "flash", MIB),
+    lambda j: j.act_directories.all(), lambda j: j.files_tried(1), lambda j: j.unfinished(),
     lambda j: j.judgements.default_layouts_in_force(), lambda j: list(j.judgements.acted_on(5.0)),
-    lambda j: j.acts_in_force(1), lambda j: j.acts_to_undo(1),
-    lambda j: j.was_removed(1, "findings"), lambda j: j.entry(1),
-    lambda j: j.queue.remove(["/proj/a"]), lambda j: prune(j, 2 * YEAR),
+    lambda j: j.acts_in_force(1), lambda j: j.acts_to_undo(1), lambda j: j.was_removed(1, "findings"),
+    lambda j: j.entry(1), lambda j: j.queue.remove(["/proj/a"]), lambda j: prune(j, 2 * YEAR),
 ]
 """What the daemon asks of its journal in a cycle, at its start and at an undo."""
 SMALL = {"waiting_moves", "waiting_orders", "positions", "state", "act_directories", "CONSTANT",
