@@ -30,11 +30,6 @@ class FileFacts:
     belongings: Belongings
     project: int
 
-    @property
-    def pin(self) -> bytes:
-        """Value of ``lustre.pin``; b"" if the file is not pinned."""
-        return self.belongings.pin
-
     def changed_since(self, earlier: FileFacts) -> str:
         """The change that stops a move, in words, or "". Names, modes and attributes may change."""
         now, then = self.status, earlier.status
@@ -48,7 +43,7 @@ class FileFacts:
             return "its owner was changed"
         if layout_objects(self.layout) != layout_objects(earlier.layout):
             return "its layout was changed"
-        if (self.flags, self.hsm, self.pin) != (earlier.flags, earlier.hsm, earlier.pin):
+        if (self.flags, self.hsm, self.belongings.pin) != (earlier.flags, earlier.hsm, earlier.belongings.pin):
             return "its flags, archive state or pin changed"
         return ""
 
@@ -158,8 +153,8 @@ def _of_file(facts: FileFacts) -> Iterator[Refusal]:
         yield Refusal(Reason.IMMUTABLE, "the file is immutable (chattr +i)")
     if FileFlags.APPEND_ONLY in facts.flags:
         yield Refusal(Reason.APPEND_ONLY, "the file is append-only (chattr +a)")
-    if facts.pin:
-        yield Refusal(Reason.PINNED, f"the file is pinned: {facts.pin.decode('utf-8', 'replace').strip()}")
+    if pin := facts.belongings.pin:
+        yield Refusal(Reason.PINNED, f"the file is pinned: {pin.decode('utf-8', 'replace').strip()}")
 
 
 def _of_archive(facts: FileFacts) -> Iterator[Refusal]:

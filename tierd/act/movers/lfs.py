@@ -175,12 +175,13 @@ class LfsMover(inspection.FileEngine):
             if any(component.overstriped for component in move.layout.components) and not self._overstripes():
                 return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
                                "one target (LU-18824). The engine `lease` moves such files")
-            return self._project(move, facts, batch)
+            given = batch.project_beside(self.calls, move.path)  # lfs gives it to the new objects
+            return None if given == facts.project else Refusal(
+                Reason.PROJECT, f"the file belongs to project {facts.project}, and its objects would count for "
+                f"project {given}")
 
         found = inspection.facts_before(self.calls, move, batch, also)
-        if isinstance(found, MoveOutcome):
-            return found
-        return self.modified_just_now(move, found) or found
+        return found if isinstance(found, MoveOutcome) else self.modified_just_now(move, found) or found
 
     def modified_just_now(self, move: Move, facts: FileFacts) -> MoveOutcome | None:
         """The outcome for a file whose next write might have the same modification time."""
@@ -195,14 +196,6 @@ class LfsMover(inspection.FileEngine):
             return self._run((self._lfs, *words))
         except OSError as error:
             return FinishedCommand(127, f"{self._lfs} cannot be run: {error}")
-
-    def _project(self, move: Move, facts: FileFacts, batch: DestinationState) -> Refusal | None:
-        """``lfs`` gives the new objects to the project of the directory, whatever the file's is."""
-        given = batch.project_beside(self.calls, move.path)
-        if given == facts.project:
-            return None
-        detail = f"the file belongs to project {facts.project}, and its objects would count for project {given}"
-        return Refusal(Reason.PROJECT, detail)
 
     def _process(self, arguments: tuple[str, ...], files: list[Examined],
                  batch: DestinationState) -> Iterator[MoveOutcome]:
