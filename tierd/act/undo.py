@@ -104,6 +104,8 @@ class Inherited(NamedTuple):
     inherited the default before it, so that directories below may have it too."""
     until: float = inf
     """A later act set the same default at this time: what was created or changed since is left to the undo of that."""
+    resumed: bool = False
+    """Whether an undo that did not end may have restored directories, so that only those below have tierd's default."""
 
 
 def restore_inherited(filesystem: Filesystem, entry: Entry, known: Inherited, stop: Halt) -> str:
@@ -143,12 +145,14 @@ def _restore_one(filesystem: Filesystem, place: str, entry: Entry, known: Inheri
     """
     present = filesystem.layout(place)
     has_it = present is not None and same_default(present, entry.after)
-    if not has_it and True not in known.own.values():
+    if not has_it and True not in known.own.values() and not known.resumed:
         return "another"
     status = filesystem.status(place)
     own = [known.own[name] for name in (place, str(status.fid)) if name in known.own]
     if own:
         return "through" if True in own else "another"
+    if known.resumed and same_default(present, entry.before) and not _is_older(status, entry):
+        return "through"
     if not has_it or status.mtime >= known.until - _CLOCKS_DIFFER_SECONDS:
         return "another"
     if _is_older(status, entry):
@@ -315,14 +319,15 @@ class Undo:
         later = self._journal.later_in_force(entry) if entry.kind == ActKind.SET_DEFAULT_LAYOUT else []
         if later and (found is not Has.AFTER or any(same_default(each.after, entry.after) for each in later)):
             # of those after it, each replaced the one before; after a kill it may be entered already
-            if same_default(later[0].before, entry.after) or same_default(later[0].before, entry.before):
+            resumed = same_default(later[0].before, entry.before)
+            if resumed or same_default(later[0].before, entry.after):
                 self._journal.set_before(later[0].id, entry.before)
                 reason += f"; act {later[0].id} has replaced it; undoing that act restores what was before both"
-                return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
+                return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry, resumed=resumed))
             found = Has.OTHER  # somebody changed it before the next act, whatever it is now
         if found is Has.BEFORE:
             return UndoResult(Outcome.UNDONE, self._with_inherited(
-                f"the directory already has its earlier {WORDS[entry.kind]}", entry))
+                f"the directory already has its earlier {WORDS[entry.kind]}", entry, resumed=True))
         if found is Has.OTHER:
             what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
             return UndoResult(Outcome.REFUSED, f"somebody has changed the {what} since")
@@ -356,11 +361,11 @@ class Undo:
             return UndoResult(Outcome.UNDONE, "")
         return UndoResult(Outcome.FAILED, f"Lustre changed the {WORDS[entry.kind]} while restoring it")
 
-    def _with_inherited(self, reason: str, entry: Entry) -> str:
+    def _with_inherited(self, reason: str, entry: Entry, *, resumed: bool = False) -> str:
         """The reason, with a summary of the directories that inherited the default."""
         if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
             return reason
-        known = hand_down(self._journal, self._filesystem, entry)
+        known = hand_down(self._journal, self._filesystem, entry)._replace(resumed=resumed)
         until = self._clock.now() + MAX_SEARCH_SECONDS
         late = Refusal(Reason.OUT_OF_TIME, "the time for the search is over")
         more = restore_inherited(self._filesystem, entry, known,

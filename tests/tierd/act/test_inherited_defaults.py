@@ -154,6 +154,16 @@ def test_an_undo_that_was_ended_in_the_middle_is_not_over(world: World) -> None:
     assert world.port.defaults == {"/e": HDD, "/e/a": HDD, "/e/new": HDD}
 
 
+def test_an_undo_that_goes_on_looks_below_what_it_had_restored(world: World) -> None:
+    given(world, FLASH)
+    for place in ("/d/new", "/d/new/deeper"):
+        make(world, place)
+    for place in ("/d", "/d/new"):
+        world.port.set_default_layout(place, HDD)
+    assert world.undo(done(world), "because").outcome == "undone"
+    assert world.port.defaults == {"/d": HDD, "/d/new": HDD, "/d/new/deeper": HDD}
+
+
 ON_TOP = "act 2 has replaced it; undoing that act restores what was before both"
 
 

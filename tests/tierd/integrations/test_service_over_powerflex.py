@@ -47,7 +47,7 @@ def begin(site: Site) -> None:
 def test_a_rebuild_is_named_and_nobody_is_blamed(over_powerflex: Site, stub: PowerFlexStub) -> None:
     stub.statistics(fwdRebuildWriteBwc=rate(800), pendingFwdRebuildCapacityInKb=300 << 20)
     begin(over_powerflex)
-    over_powerflex.run_until_said("PowerFlex rebuilds its pool nvme with 839 MB/s, 300 GiB wait",
+    over_powerflex.run_until_said("PowerFlex rebuilds its pool nvme at 839 MB/s; 300 GiB are left",
                                   before=over_powerflex.cluster.now + 200)
     over_powerflex.run(until=over_powerflex.cluster.now + 120)
     metrics = fetched(over_powerflex, "/metrics")[1]

@@ -123,14 +123,16 @@ def test_at_every_step(victim: tuple[socket.socket, int], tmp_path: Path) -> Non
             at = world(victim, tmp_path / f"{step}-{before}.sqlite")
             assert not at.run(step, before)
             journal = Journal(at.journal)
-            list(close_unfinished(journal, at.port, 2.0))
+            begun = {entry.id for entry, outcome, _ in close_unfinished(journal, at.port, 2.0)
+                     if entry.outcome == "undoing" and outcome == "done"}  # the undo goes on
             at.lustre.settle()
             where = f"killed {'before' if before else 'after'} step {step}, {whole.steps[step - 1]}"
             assert {name: at.lustre.contents(name) for name in DATA} == DATA, where
             stores = {id(node.store) for node in at.lustre.names.values()}
             assert {id(store) for store in at.lustre.live_stores()} == stores, f"{where}: something is left behind"
             entries = list(journal.entries())
-            assert all(truth(at, entry) for entry in entries), (where, [(e.place, e.outcome) for e in entries])
+            assert all(truth(at, entry) for entry in entries if entry.id not in begun), (
+                where, [(e.place, e.outcome) for e in entries])
             seen |= {entry.outcome for entry in entries}
             journal.close()
     assert seen == {"done", "undone", "interrupted"}
