@@ -13,9 +13,9 @@ from collections.abc import Mapping
 import msgspec
 
 from tierd.acts import ORDER_KINDS, OrderKind, Outcome, name_of
-from tierd.daemon.states import files_text, gain_text, state_text
+from tierd.daemon.states import files_text, state_text
 from tierd.structs import Advice, CaseMoves, MessageRow, SameFindingRow, Struct, finite
-from tierd.text import bytes_text, count_of, quoted, regained_text, shell_word
+from tierd.text import bytes_text, count_of, quoted, rate_text, regained_text, shell_word
 
 Json = Mapping[str, object]
 """A JSON object."""
@@ -257,8 +257,14 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def gain_text(self) -> str:
-        """What the acts brought, as measured for the verdict; empty before it."""
-        return self.measured_text or (gain_text(self.contended, self.after, self.regained) if self.judged else "")
+        """What the acts brought the victim, as measured for the verdict: its rates, and the part of the loss regained.
+
+        Empty before the verdict, and where a rate is not known.
+        """
+        if self.measured_text or not self.judged or self.contended is None or self.after is None:
+            return self.measured_text
+        return f"{rate_text(self.contended)} before the acts, {rate_text(self.after)} after" + (
+            f": {self.regained_text}" if self.regained else "")
 
     @property
     def regained_text(self) -> str:

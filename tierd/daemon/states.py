@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tierd.acts import Outcome, Verdict
-from tierd.text import Carrier, count_of, percent, rate_text, regained_text
+from tierd.text import Carrier, count_of, percent, rate_text
 
 
 class State(StrEnum):
@@ -132,20 +132,6 @@ def stream_sentence(aggressor: str, victim: str, numbers: Mapping[str, float], *
         return (f"{what} alongside {aggressor}; without it, {rate_text(usual)} {'were' if past else 'are'} expected by "
                 f"device time{loss}")
     return f"{what} instead of {rate_text(usual)} ({percent(rate / usual)}) alongside {aggressor}{loss}"
-
-
-def gain_text(contended: float | None, after: float | None, regained: tuple[float, float, float] | None) -> str:
-    """What the acts brought the victim: its rates, empty where one is not known, and the part of the loss regained.
-
-    >>> gain_text(46e6, 61e6, (0.75, 0.6, 0.9)), gain_text(None, None, None)
-    ('46.0 MB/s before the acts, 61.0 MB/s after: 75% of the loss regained (60% to 90%)', '')
-    >>> gain_text(46e6, 61e6, None)
-    '46.0 MB/s before the acts, 61.0 MB/s after'
-    """
-    if contended is None or after is None:
-        return ""
-    return f"{rate_text(contended)} before the acts, {rate_text(after)} after" + (
-        f": {regained_text(*regained)}" if regained else "")
 
 
 def files_text(moves: Mapping[str, int], waiting: int, needless: int = 0, *, held: bool) -> str:
