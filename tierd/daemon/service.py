@@ -36,12 +36,11 @@ from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.changes import CHANGING_REQUESTS, SCHEDULER_REQUESTS, ChangingRequests, SchedulerRequests
 from tierd.daemon.control import ControlServer
-from tierd.daemon.curves import Sampler, victims_of
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.node import DaemonParts, Node
 from tierd.daemon.requests import Previews, ReadingRequests, handled
-from tierd.daemon.status import StatusSnapshot
+from tierd.daemon.status import Sampler, StatusSnapshot, victims_of
 from tierd.daemon.systemd import BEAT_SECONDS, heartbeat
 from tierd.daemon.users import UserNames
 from tierd.refusal import Reason, Refusal
@@ -98,11 +97,9 @@ class Service:
         try:
             with journal_errors(settings.act.journal):
                 self._open_journal()
-                self._build_gate()
                 self._close_unfinished()
                 self._open_sources()
                 self._build_daemon()
-                self._take_orders()
                 self.activities = self._made_activities()
                 self.gate.on_queued = self._wake_acts
                 self._answer_requests()
@@ -114,7 +111,7 @@ class Service:
             raise
 
     def _open_journal(self) -> None:
-        """Take the journal for this process alone, and open it."""
+        """Take the journal for this process alone, open it, and build the gate that writes it."""
         path = Path(self._settings.act.journal)
         if self.node.executor is not None:  # each reload has one of its own
             self._closing.callback(self.node.executor.shutdown, wait=False, cancel_futures=True)
@@ -124,8 +121,6 @@ class Service:
         self._file = JournalFile(path)
         if self.journal.new:
             log.warning("created a new journal, %s: it cannot undo acts that were done before", quoted(str(path)))
-
-    def _build_gate(self) -> None:
         dispatch: Dispatch | None = None
         if self._cluster is not None:
             dispatch = self._cluster.attach(self.journal, self.node.filesystem, self._settings)
@@ -154,9 +149,10 @@ class Service:
             self._clear = lambda: clearing(follower, follower.positions)
 
     def _build_daemon(self) -> None:
-        sources, filesystem = self.sources, self.node.filesystem
+        """Build the daemon, the inbox for orders, and what stages files for jobs of a scheduler."""
+        sources, filesystem, settings, clock = self.sources, self.node.filesystem, self._settings, self._clock
         self.daemon = Daemon(DaemonParts(
-            node=self.node, settings=self._settings, source=sources.live, gate=self.gate, undo=self._undo,
+            node=self.node, settings=settings, source=sources.live, gate=self.gate, undo=self._undo,
             journal=self.journal, media=self._media, history=sources.history, enriched=sources.enriched,
             coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
             job_nodes=lambda names: {
@@ -164,12 +160,8 @@ class Service:
         self._extensions = extensions.started(self.daemon, self._whose_jobs)
         for extension in self._extensions:
             self._closing.callback(extension.close)
-        self._sampler = Sampler(self.journal, JournalReader(Path(self._settings.act.journal)),
+        self._sampler = Sampler(self.journal, JournalReader(Path(settings.act.journal)),
                                 lambda: space.capacity(filesystem))
-
-    def _take_orders(self) -> None:
-        """Open the inbox for orders, and what stages files for jobs of a scheduler."""
-        settings, filesystem, clock = self._settings, self.node.filesystem, self._clock
         self._inbox = OrderInbox(self.journal.db,
                                  lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._stagings = StagingStore(self.journal.db)
@@ -329,10 +321,14 @@ class Service:
         return printable(status.cycle_sentence(self._view, self.daemon))
 
     def take_in_records(self) -> None:
-        """Read changelogs and other sources, and store the positions in the journal."""
+        """Read changelogs and other sources, store the positions in the journal, and only then clear what was read."""
         self.sources.refresh()
         self.daemon.take_in_records()
-        self._keep_positions()
+        self.journal.set_positions(self.sources.follower.positions)
+        self._clear()
+        if self._tallies is not None:
+            with suppress(OSError):  # the next cycle does it again; receiving tallies reports the problem
+                self._tallies.acknowledge()
 
     def records_wait_for(self) -> str:
         """What a long step of :meth:`take_in_records` waits for."""
@@ -358,17 +354,12 @@ class Service:
         self.gate.operating_state.store()
         for extension in self._extensions:
             extension.step()
-        self._publish_journal()
-        self._sampler.draw(self.daemon, self._view.cases, self._clock.now())
-
-    def _publish_journal(self) -> None:
-        """Let followers have all changes up to now. Without NATS they get them later."""
         try:
-            self.journal.publish()
-        except JournalError:
-            raise
-        except OSError:
-            return  # status and metrics show it
+            self.journal.publish()  # followers have all changes up to now
+        except OSError as error:  # without NATS they get them later: status and metrics show it
+            if isinstance(error, JournalError):
+                raise
+        self._sampler.draw(self.daemon, self._view.cases, self._clock.now())
 
     def _keep_journal(self) -> None:
         self._sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
@@ -386,14 +377,6 @@ class Service:
         """False if a cycle hangs. It never waits for the file system."""
         self.activities.check()
         return not self.activities.hung()
-
-    def _keep_positions(self) -> None:
-        """Store the changelog positions, and only then clear the records that were read."""
-        self.journal.set_positions(self.sources.follower.positions)
-        self._clear()
-        if self._tallies is not None:
-            with suppress(OSError):  # the next cycle does it again; receiving tallies reports the problem
-                self._tallies.acknowledge()
 
     def close(self) -> None:
         """Stop answering and close the journal, which keeps the queue.
