@@ -59,7 +59,7 @@ class Port:
 
     def post(self, form: dict[str, str], **headers: str) -> tuple[int, str]:
         more: Any = {"Content-Type": "application/x-www-form-urlencoded", **headers}
-        status, body, _ = self.request("/do", "POST", urlencode(form), **more)
+        status, body, _ = self.request("/do", "POST", urlencode(form, errors="surrogateescape"), **more)
         return status, body
 
     def token(self, **headers: Any) -> str:

@@ -47,19 +47,9 @@ HEADERS = (
 Ask = Callable[[Json], Json]
 
 
-class FormTokens:
-    """Tokens that only this process can make: a form without the right one was not made by tierd for this user."""
-
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(32)
-
-    def token(self, user: str) -> str:
-        """The token in the forms of a user. It changes when tierd is restarted."""
-        return hmac.digest(self._key, user.encode("utf-8", "surrogateescape"), "sha256").hex()
-
-    def right(self, user: str, token: str) -> bool:
-        """Whether a form has the token of its user."""
-        return hmac.compare_digest(self.token(user).encode(), token.encode("utf-8", "surrogateescape"))
+def token_of(user: str, key: bytes) -> str:
+    """The token in the forms of a user. A form without it was not made for this user by the process with this key."""
+    return hmac.digest(key, user.encode("utf-8", "surrogateescape"), "sha256").hex()
 
 
 @dataclass(eq=False)
@@ -78,7 +68,7 @@ class App:
     """Answers what other nodes post, by path."""
 
     def __post_init__(self) -> None:
-        self._tokens, self._pages = FormTokens(), Pages(self.ask)
+        self._key, self._pages = secrets.token_bytes(32), Pages(self.ask)
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Answer one request. For HEAD, the server leaves the body out."""
@@ -118,7 +108,7 @@ class App:
     def _viewer(self, environ: WSGIEnvironment) -> Viewer:
         user = environ.get("REMOTE_USER", "")
         may_change = bool(user) and user in self.change_users
-        return Viewer(user, self._tokens.token(user) if may_change else "")
+        return Viewer(user, token_of(user, self._key) if may_change else "")
 
     def _do(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Carry out what a button asks for, if the user may, and the form is one that tierd made for this user."""
@@ -130,7 +120,8 @@ class App:
         form = read_form(environ)
         if form is None:
             return respond(start, "400 Bad Request", "not a form of this page\n")
-        if not self._tokens.right(user, form.get("token", "")):
+        token = form.get("token", "").encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(token_of(user, self._key).encode(), token):
             return respond(start, "403 Forbidden", "the page is older than the last start of tierd: load it again\n")
         body, well = self._pages.done(form, self._viewer(environ))
         return respond(start, "200 OK" if well else "409 Conflict", body, HTML)

@@ -20,7 +20,7 @@ from tests.tierd.site import Site, fetched
 from tierd.daemon import charts, page
 from tierd.daemon.answers import DrainsAnswer, RefusalAnswer, SourceAnswer, to_json
 from tierd.daemon.states import State, state_text
-from tierd.daemon.web import FormTokens
+from tierd.daemon.web import token_of
 
 LOGIN = login("prometheus", "secret")
 SAME: dict[str, Any] = {"Sec-Fetch-Site": "same-origin"}
@@ -221,7 +221,7 @@ def test_without_passwords_there_are_no_buttons(serving: Callable[..., Port]) ->
     body = port.request("/")[1]
     assert "<button" not in body
     assert "tierctl pause" in body
-    assert port.post({"do": "pause", "token": FormTokens().token("")}, **SAME)[0] == 403
+    assert port.post({"do": "pause", "token": token_of("", b"")}, **SAME)[0] == 403
     assert not [asked for asked in port.asked if asked["request"] == "pause"]
 
 
@@ -241,8 +241,9 @@ def test_a_button_needs_password_origin_and_token(locked: Port) -> None:
     assert locked.post(form, **LOGIN)[0] == 403
     assert locked.post(form, **LOGIN, Sec_Fetch_Site="cross-site")[0] == 403
     assert locked.post(form, **LOGIN, Origin="http://evil.example")[0] == 403
-    assert locked.post({**form, "token": "0" * 64}, **LOGIN, **SAME)[0] == 403
-    assert locked.post({**form, "token": FormTokens().token("prometheus")}, **LOGIN, **SAME)[0] == 403
+    for wrong in ("0" * 64, "\udcff", token_of("prometheus", b"")):
+        assert locked.post({**form, "token": wrong}, **LOGIN, **SAME)[0] == 403
+    assert token_of("alice", b"") != token_of("bob", b"")
     assert locked.request("/do", "POST", '{"do": "pause"}', **LOGIN, **SAME, Content_Type="application/json")[0] == 400
     assert not [asked for asked in locked.asked if asked["request"] == "pause"]
     assert locked.post(form, **LOGIN, **SAME)[0] == 200
@@ -276,13 +277,6 @@ def test_a_drain_has_buttons(locked: Port, phase: str, act: str) -> None:
     assert status == 200
     assert "drain of l-OST0004 (order D7): " in body
     assert {"request": "drain-target", "target": "l-OST0004", "act": act, "by": "prometheus (web)"} in locked.asked
-
-
-def test_a_token_is_of_one_user() -> None:
-    tokens = FormTokens()
-    assert tokens.right("alice", tokens.token("alice"))
-    assert not tokens.right("bob", tokens.token("alice"))
-    assert not tokens.right("alice", "\udcff")
 
 
 def test_a_failed_request_is_explained_on_the_page(locked: Port) -> None:
