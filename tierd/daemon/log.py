@@ -233,10 +233,9 @@ class FindingLog:
             logger.info("%s", f"FOUND {finding.kind}: {finding.sentence}")  # explain shows the recorded sentence
             where = first_names(finding.directories, PLACES_NAMED) or "directories not known yet"
             on = f"on {first_names(finding.targets, TARGETS_NAMED)}, " if finding.targets else ""
-            self.of(finding.key, [*([f"      {on}in {where}"] if finding.directories or finding.victim else []),
-                                  *(f"      advice: {each.command}, {each.where}: {each.effect}"
-                                    for each in finding.advice)],
-                    finding.time)
+            place = [f"      {on}in {where}"] if finding.directories or finding.victim else []
+            advice = (f"      advice: {each.command}, {each.where}: {each.effect}" for each in finding.advice)
+            self.of_number(self.known.numbers[finding.key], [*place, *advice], at=finding.time)
 
     def began_again(self, number: int, finding: Finding) -> None:
         """Continue with a finding that began again before its case was closed: it keeps number and figures."""
@@ -244,12 +243,12 @@ class FindingLog:
             self.known.records[finding.key], self.known.numbers[finding.key] = finding, number
             self._journal.finding_ended(number, None)
             what = f"{finding.aggressor} slows {finding.victim} again" if finding.victim else "found again"
-            self.of(finding.key, [f"again: {what}"])
+            self.of_number(number, [f"again: {what}"])
 
     def ended(self, finding: Finding, now: float, *, acted_on: bool) -> None:
         """Log the end of a finding. If it returns, everything about it is logged again."""
         with self._lock:
-            self.of(finding.key, [
+            self.of_number(self.known.numbers.get(finding.key), [
                 f"ended: {finding.aggressor} no longer slows {finding.victim}" if finding.victim
                 else f"ended: {finding.kind} of {quoted(finding.subject or finding.aggressor)}"])
             if (number := self.known_number(finding)):
@@ -327,17 +326,12 @@ class FindingLog:
                 self.known.records.setdefault(finding.key, finding)
             return self.known.numbers[finding.key]
 
-    def of(self, key: FindingKey, sentences: Iterable[str], at: float | None = None) -> None:
-        """Log sentences, and add them to the finding in the journal, as of now if no time is given."""
-        logged = list(sentences)
-        self.all(logged)
-        if key in self.known.numbers:
-            self._journal.add_messages(self.known.numbers[key], logged, self._clock.now() if at is None else at)
-
-    def of_number(self, number: int, sentences: Sequence[str], level: int = logging.INFO) -> None:
-        """Log sentences, and add them to the journal's finding with this number. An order has such a finding too."""
+    def of_number(self, number: int | None, sentences: Sequence[str], level: int = logging.INFO,
+                  at: float | None = None) -> None:
+        """Log sentences, and add them to the journal's finding or order of this number, if any, as of ``at`` or now."""
         self.all(sentences, level)
-        self._journal.add_messages(number, sentences, self._clock.now())
+        if number is not None:
+            self._journal.add_messages(number, sentences, self._clock.now() if at is None else at)
 
     def undone(self, number: int, entry: Entry, result: Outcome, detail: str) -> None:
         what = {ActKind.SET_DEFAULT_LAYOUT: "default layout of ",
@@ -369,7 +363,7 @@ class FindingLog:
                 if what not in known:
                     known.add(what)
                     self.counters.refusals[refusal.reason] += 1
-                    self.of(finding.key, [f"not done: {refusal}"])
+                    self.of_number(self.known.numbers.get(finding.key), [f"not done: {refusal}"])
 
     def dropped(self, number: int, why: Refusal, moves: int) -> None:
         """Log and count waiting moves of the finding with this number that were dropped."""
