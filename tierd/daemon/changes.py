@@ -125,7 +125,7 @@ class ChangingRequests:
             raise ValueError(self._removed(f"act {number}"))
         if entry is None:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
-        result = self._daemon.undoing.act_by_hand(entry, by)
+        result, _ = self._daemon.undoing.act_by_hand(entry, by)
         self._publish()
         return answers.UndoAnswer(result.outcome, result.detail, act_answer(entry))
 

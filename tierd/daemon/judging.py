@@ -143,28 +143,21 @@ class Judge:
         """Judge the runs that have ended, and stop those that slow a job."""
         if self._gate.dry_run:
             return
-        now, facts = self._clock.now(), self._facts()
+        now, facts, verify = self._clock.now(), self._facts(), self._settings.verify
         cases = [(case, judge) for case in self._store if (judge := policy_for(case.finding).move_judge) is not None]
         for case, judge in cases:
             with self._store.lock:
-                self._judge_moves_of(case, judge, facts, windows, now)
-
-    def _judge_moves_of(self, case: Remediation, judge: MoveJudge, facts: Facts, windows: Sequence[Window],
-                        now: float) -> None:
-        if case.abandoned:
-            cooled_down = now >= case.judged_at + self._settings.verify.cooldown_seconds
-            if case.verdict is not Verdict.UNDONE_BY_HAND and cooled_down:
-                case.verdict = Verdict.NONE  # it may be tried again
-            return
-        if not case.moved or case.judged_at >= case.moved_at:
-            return
-        moving = self._gate.has_moves(case.finding.key) or now < case.moved_at + END_SECONDS
-        judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
-            case.run_begun_at or case.begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
-            moved=partial(self._moved, case), facts=facts,
-            windows=windows, now=now, settings=self._settings.verify))
-        if judgement is not None:
-            self._settle_moves(case, judge, judgement)
+                if case.abandoned:
+                    cooled_down = now >= case.judged_at + verify.cooldown_seconds
+                    if case.verdict is not Verdict.UNDONE_BY_HAND and cooled_down:
+                        case.verdict = Verdict.NONE  # it may be tried again
+                elif case.moved and case.judged_at < case.moved_at:
+                    moving = self._gate.has_moves(case.finding.key) or now < case.moved_at + END_SECONDS
+                    judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
+                        case.run_begun_at or case.begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
+                        moved=partial(self._moved, case), facts=facts, windows=windows, now=now, settings=verify))
+                    if judgement is not None:
+                        self._settle_moves(case, judge, judgement)
 
     def _moved(self, case: Remediation) -> Sequence[int]:
         return [entry.size_bytes for entry in self._journal.acts_in_force(case.number)
@@ -246,7 +239,7 @@ class CaseUndo:
         for act in tuple(self.begun):
             entry = self._journal.entry(act)
             if (entry is None or entry.outcome != Outcome.DONE  # that of a verdict is done above
-                    or self._act_by_hand(entry, "tierd, which had ended during this undo")[1]):
+                    or self.act_by_hand(entry, "tierd, which had ended during this undo")[1]):
                 self.begun.remove(act)
 
     def _undo(self, case: Remediation, reason: str) -> None:
@@ -393,10 +386,8 @@ class CaseUndo:
         return (f"pool {settings.flash_pool!r} is down to its reserve" if available < reserved(room, settings)
                 else f"pool {settings.flash_pool!r} is down to its reserve, or will be before the next check")
 
-    def act_by_hand(self, entry: Entry, by: str) -> UndoResult:
-        return self._act_by_hand(entry, by)[0]
-
-    def _act_by_hand(self, entry: Entry, by: str) -> tuple[UndoResult, bool]:
+    def act_by_hand(self, entry: Entry, by: str) -> tuple[UndoResult, bool]:
+        """As :meth:`undo`, for an administrator."""
         result, over = self._attempted(entry, f"by {by}")
         if result.outcome == Outcome.UNDONE:
             self._undone_by(entry, by)
@@ -417,7 +408,7 @@ class CaseUndo:
             dropped += len(self._gate.drop_by_number(number))  # an order has no case
             if dropped:
                 self._log.of_number(number, [f"dropped {count_of(dropped, 'queued move')}: undo by {by}"])
-        tried = [(entry, *self._act_by_hand(entry, by)) for entry in done if entry.kind in DEFAULT_KINDS]
+        tried = [(entry, *self.act_by_hand(entry, by)) for entry in done if entry.kind in DEFAULT_KINDS]
         all_over = all(over for *_, over in tried)
         if all_over:
             self._journal.judgements.undone_by_hand(number)

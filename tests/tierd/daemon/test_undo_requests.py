@@ -230,7 +230,7 @@ def test_an_undo_goes_on_where_one_by_hand_was_under_way_or_a_pause_began(readin
         undo.act.held = ask_held
     else:
         reading.filesystem.set_default_layout = slow  # type: ignore[method-assign]
-        assert undo.act_by_hand(entry, "root").outcome == "failed"
+        assert undo.act_by_hand(entry, "root")[0].outcome == "failed"
     assert not pause.exists()
     assert (case.state, len(case.defaults)) == (State.UNDOING, 1)
     undo.go_on()
