@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
@@ -32,7 +32,7 @@ from tierd.background import DaemonExecutor
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
-from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Spawn
+from tierd.daemon.activities import Activities, Activity, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.changes import CHANGING_REQUESTS, SCHEDULER_REQUESTS, ChangingRequests, SchedulerRequests
 from tierd.daemon.control import ControlServer
@@ -257,14 +257,13 @@ class Service:
             """Retry acts that wait for a limit often. New acts, and the end of a pause, wake the activity."""
             return ACT_SECONDS if waiting and not gate.operating_state.paused else each_cycle()
 
-        def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
-                     acts: bool = False, driven: bool = False,
-                     explain: Callable[[], str] = lambda: FILESYSTEM_AWAY) -> Activity:
+        def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float],
+                     **more: Any) -> Activity:
             def published() -> None:
                 step()
                 self._publish()
 
-            return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven, explain=explain)
+            return Activity(name, doing, published, pause, self._clock, **more)
 
         def observe() -> None:
             daemon.observe()
@@ -274,7 +273,8 @@ class Service:
             activity("records", "reading changelogs", self.take_in_records, each_cycle,
                      explain=self.records_wait_for),
             activity("observe", "reading the counters", observe, each_cycle, driven=True),
-            activity("facts", "reading clients, free space and layouts", self._gather_facts, lambda: FACTS_SECONDS),
+            activity("facts", "reading clients, free space and layouts", lambda: (
+                self.activities.concurrent and daemon.facts.gather(self._clock.now())), lambda: FACTS_SECONDS),
             activity("plan", "planning", self._plan, each_cycle),
             activity("default-layouts", "setting default layouts", daemon.set_defaults,
                      lambda: act_pause_seconds(len(gate.default_layouts)), acts=True),
@@ -335,10 +335,6 @@ class Service:
         return self.sources.timed_calls.under_way() or (
             f"{self.daemon.table.records_read:,} records were read, and no changelog is being waited for: "
             "tierd looks up paths of directories, or lists directories again, slowly")
-
-    def _gather_facts(self) -> None:
-        if self.activities.concurrent:
-            self.daemon.facts.gather(self._clock.now())
 
     def _plan(self) -> None:
         self._changing.take_in()
