@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping
 
 from lustre.creation import set_command
-from lustre.fid import Fid
 from tierd.act.applications import ApplicationStore, NextRun, Preparer, prolog_of
 from tierd.act.orders import Order, OrderInbox, OrderPlan, plan_order
 from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files, succeeded, summary
@@ -163,10 +162,16 @@ class ChangingRequests:
             tuple(moved), kind=str(kind))
 
     def _order(self, request: Request) -> answers.OrderAnswer:
-        path = from_root(self._settings.filesystem.mount, str(request["path"]))
+        mount = self._settings.filesystem.mount
+        path = from_root(mount, str(request["path"]))
+        try:
+            fid = self._daemon.parts.node.filesystem.status(path).fid
+        except FileNotFoundError:
+            raise ValueError(f"{quoted(path)}: there is no such file or directory on the file system at {mount}"
+                             ) from None
         order = Order(str(request["request"]), path, text_of(request, "by", "tierctl"),
                       most_files=max(1, count_in(request, "most_files", 1000)),
-                      most_bytes=max(1, count_in(request, "most_bytes", 1 << 40)), fid=self._fid(path))
+                      most_bytes=max(1, count_in(request, "most_bytes", 1 << 40)), fid=fid)
         made = self._made(order)
         if made.actions and not request.get("preview"):
             self._inbox.put([(order, made)])
@@ -176,13 +181,6 @@ class ChangingRequests:
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
             held=sentence_of(self._gate.operating_state.last_held) or self._gate.operating_state.draining,
             actions=tuple(map(action_answer, made.actions[:10])))
-
-    def _fid(self, path: str) -> Fid:
-        try:
-            return self._daemon.parts.node.filesystem.status(path).fid
-        except FileNotFoundError:
-            raise ValueError(f"{quoted(path)}: there is no such file or directory on the file system at "
-                             f"{self._settings.filesystem.mount}") from None
 
     def _submit(self, request: Request) -> answers.SubmitAnswer:
         direction = str(request.get("direction", "promote"))

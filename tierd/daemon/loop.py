@@ -157,37 +157,30 @@ class Daemon:
 
     def cycle(self, move_seconds: float) -> None:
         """Run one step of each activity in turn. Files move for at most ``move_seconds``."""
-        begun = self._clock.now()
-        seen = self.observer.read()
-        if not self.observer.blind:
-            self.take_in_records()
-        self._detect(seen)
+        self.observe(with_records=True)
         self.plan()
         self.set_defaults()
         self.move(move_seconds)
         self.judge()
-        self._ended(begun)
 
-    def observe(self) -> None:
+    def observe(self, *, with_records: bool = False) -> None:
+        """Read the counters, and the changelogs too if no other thread does, and detect findings."""
         begun = self._clock.now()
-        self._detect(self.observer.read())
-        self._ended(begun)
-
-    def _ended(self, begun: float) -> None:
-        self.counters.cycles += 1
-        self.counters.last_cycle_at = self._clock.now()
-        self.counters.cycle_seconds = self._clock.now() - begun
-        if self.engine.learner.costs and self._clock.now() >= self._costs_stored_at + COSTS_SECONDS:
-            self._costs_stored_at = self._clock.now()
-            self.parts.journal.set_state({COSTS_STATE: costs_to_json(self.engine.learner.costs)})
-
-    def _detect(self, seen: Window | None) -> None:
+        seen = self.observer.read()
+        if with_records and not self.observer.blind:
+            self.take_in_records()
         if seen is not None:
             newest = self.observer.run_cycle(seen)
             self._gate.queue.note_streams(self.engine.streamed_targets)
             self._job_work.note(newest)
             self.remediations.drop_moves_of_departed_jobs()
-        self._seen, self._seen_at = self.observer.seen, self._clock.now()
+        now = self._seen_at = self.counters.last_cycle_at = self._clock.now()
+        self._seen = self.observer.seen
+        self.counters.cycles += 1
+        self.counters.cycle_seconds = now - begun
+        if self.engine.learner.costs and now >= self._costs_stored_at + COSTS_SECONDS:
+            self._costs_stored_at = now
+            self.parts.journal.set_state({COSTS_STATE: costs_to_json(self.engine.learner.costs)})
 
     def take_in_records(self) -> None:
         """Read changelog records. Catch up with missed ones for a part of a cycle."""
