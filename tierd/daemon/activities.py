@@ -177,14 +177,12 @@ class Activities:
             if begun_at in {0.0, activity.reported_of} or lasted < REPORTED_AFTER_SECONDS:
                 continue
             activity.reported_of = begun_at
-            activity.waits_for = (self._acts_since(begun_at) if activity.acts else "") or activity.explain()
+            under_way: list[Entry] = []
+            if activity.acts:
+                with suppress(OSError, sqlite3.Error):
+                    under_way = [act for act in self._reader.under_way() if act.intended_at >= begun_at]
+            activity.waits_for = describe_acts(under_way) or activity.explain()
             log.warning("%s has taken %.0f s so far: %s", activity.doing, lasted, activity.waits_for)
-
-    def _acts_since(self, begun_at: float) -> str:
-        under_way: list[Entry] = []
-        with suppress(OSError, sqlite3.Error):
-            under_way = [act for act in self._reader.under_way() if act.intended_at >= begun_at]
-        return describe_acts(under_way)
 
 
 def describe_acts(acts: Sequence[Entry]) -> str:

@@ -7,7 +7,7 @@ jobs at work, so that their usual throughput is known without waiting.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tierd.act.guard import JobCheck
 from tierd.arrays import any_at_work
@@ -270,7 +270,9 @@ class JobWork(JobCheck):
         at_work, now = work_in(window), self._clock.now()
         is_long = window.seconds > self._seen_seconds  # its work may have ended long ago
         self._window_start = window.start
-        for case in self._cases():
+        for case in self._store:
+            if not policy_for(case.finding).needs_its_job:
+                continue
             jobs = self._jobs_of(case.finding)
             recorded = self._table.last_record(jobs)
             is_new = recorded > max(case.last_record, now - self._seen_seconds)
@@ -283,9 +285,6 @@ class JobWork(JobCheck):
                 elif not worked:
                     case.idle_seconds += window.seconds
                 case.departed = case.idle_seconds >= DEPARTED_SECONDS
-
-    def _cases(self) -> Iterator[Remediation]:
-        return (case for case in self._store if policy_for(case.finding).needs_its_job)
 
     def idle(self, action: Action) -> Refusal | None:
         case = self._case_of(action)
