@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tierd.acts import ORDER_KINDS, OrderKind, Outcome, name_of
-from tierd.daemon.states import files_text, state_text
+from tierd.daemon.states import STATE_TEXTS, UNDOING_VERDICTS, VERDICT_TEXTS, State, files_text, verdict_text
 from tierd.structs import Advice, CaseMoves, MessageRow, SameFindingRow, Struct, finite
 from tierd.text import bytes_text, count_of, quoted, rate_text, regained_text, shell_word
 
@@ -250,10 +250,20 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def state_text(self) -> str:
-        """The state, with the verdict; empty for an order."""
+        """The state, with the verdict or what it waits for; a dry run has no verdict. Empty for an order."""
+        state, reason = self.state, self.undo_reason
         if self.kind in ORDER_KINDS:
             return ""
-        return state_text(self.state, self.verdict, undo_reason=self.undo_reason, dry_run=self.dry_run)
+        if not state:
+            return "not acted on"
+        if self.dry_run and not self.verdict and state in {State.KEPT, State.CLOSED}:
+            return f"{state}: dry run, nothing was changed"
+        if reason and self.verdict not in UNDOING_VERDICTS and state in {State.UNDONE, State.CLOSED}:
+            return f"{state}: {'' if state == State.UNDONE else 'undone: '}{reason}"
+        if state in {State.KEPT, State.UNDONE, State.CLOSED}:
+            words, became = VERDICT_TEXTS.get(self.verdict, ("", ""))
+            return f"{state}: {words if became == state else verdict_text(self.verdict)}"
+        return f"{state}: {reason or STATE_TEXTS[State(state)]}"
 
     @property
     def gain_text(self) -> str:

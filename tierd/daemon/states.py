@@ -84,32 +84,6 @@ def verdict_text(verdict: str) -> str:
     return f"{words}; {became}" if became else words
 
 
-def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool = False) -> str:
-    """The state of a case, with its verdict or what it waits for. A dry run has no verdict.
-
-    >>> state_text("judging", ""), state_text("closed", "helped")
-    ('judging: the throughput of the victim is measured', 'closed: helped; kept')
-    >>> state_text("undone", "did-not-help"), state_text("undoing", "", undo_reason="pool 'flash' is full")
-    ('undone: did not help', "undoing: pool 'flash' is full")
-    >>> state_text("kept", "helped"), state_text("undone", "taken-back"), state_text("", "")
-    ('kept: helped', 'undone: by hand', 'not acted on')
-    >>> state_text("closed", "helped", undo_reason="pool 'flash' is full")
-    "closed: undone: pool 'flash' is full"
-    >>> state_text("kept", "", dry_run=True), state_text("kept", "")
-    ('kept: dry run, nothing was changed', 'kept: nothing to judge')
-    """
-    if not state:
-        return "not acted on"
-    if dry_run and not verdict and state in {State.KEPT, State.CLOSED}:
-        return f"{state}: dry run, nothing was changed"
-    if undo_reason and verdict not in UNDOING_VERDICTS and state in {State.UNDONE, State.CLOSED}:
-        return f"{state}: {'' if state == State.UNDONE else 'undone: '}{undo_reason}"
-    if state in {State.KEPT, State.UNDONE, State.CLOSED}:
-        words, became = VERDICT_TEXTS.get(verdict, ("", ""))
-        return f"{state}: {words if became == state else verdict_text(verdict)}"
-    return f"{state}: {undo_reason or STATE_TEXTS[State(state)]}"
-
-
 def stream_sentence(aggressor: str, victim: str, numbers: Mapping[str, float], *, past: bool) -> str:
     """A slowed stream in a sentence, from the numbers of the evidence; empty for other findings.
 

@@ -19,7 +19,7 @@ from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched
 from tierd.daemon import charts, page
 from tierd.daemon.answers import DrainsAnswer, RefusalAnswer, SourceAnswer, to_json
-from tierd.daemon.states import State, state_text
+from tierd.daemon.states import State
 from tierd.daemon.web import token_of
 
 LOGIN = login("prometheus", "secret")
@@ -141,8 +141,14 @@ def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
     undone = CASE.replaced(state="undone", verdict="did-not-help", judged=True)
     assert [name for name, place in page.steps(undone) if place == "done"] == [
         "found", "planned", "acting", "judging"]
-    assert state_text("undone", "did-not-help") == "undone: did not help"
-    assert all(state_text(state, "") for state in State)
+    assert all(CASE.replaced(state=state).state_text for state in State)
+    for state, verdict, reason, words in (
+            ("judging", "", "", "the throughput of the victim is measured"), ("undoing", "", "full", "full"),
+            ("undone", "did-not-help", "", "did not help"), ("undone", "taken-back", "", "by hand"),
+            ("kept", "helped", "", "helped"), ("kept", "", "", "nothing to judge"), ("", "", "", "not acted on"),
+            ("closed", "helped", "", "helped; kept"), ("closed", "helped", "full", "undone: full")):
+        case = CASE.replaced(state=state, verdict=verdict, undo_reason=reason, dry_run=False)
+        assert case.state_text.removeprefix(f"{state}: ") == words
 
 
 def test_a_chart_has_its_events_in_this_order() -> None:
