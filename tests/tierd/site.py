@@ -24,8 +24,8 @@ from tests.tierd.simulated import NOISE
 from tierd.act.movers.inspection import PortMover
 from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
-from tierd.cluster.leader import Candidate
 from tierd.config.settings import Settings
+from tierd.daemon.node import Cluster as Peers
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.policies.protocol import Tables
@@ -71,7 +71,7 @@ class Site:
     web_config: WebConfigFile | None = None
     accounts: Mapping[int, str] = field(default_factory=dict)
     """Account names by user id."""
-    peers: Candidate | None = None
+    peers: Peers | None = None
     """What makes tierd one of several."""
     creation: ObjectCreation | None = None
     """The limits of new objects, on a node that serves MDTs."""

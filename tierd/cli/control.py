@@ -285,13 +285,16 @@ def mover_lines(answer: answers.MoversAnswer) -> list[str]:
              + (f", the oldest for {answer.oldest_seconds:.0f} s" if answer.under_way else "")]
     lines += [mover_line(mover, answer.time) for mover in answer.movers]
     lines += [f"  {target}: {count_of(files, 'file')} under way" for target, files in sorted(answer.under_way.items())]
-    lines += [f"  standby {each.name} on {each.host}: "
-              f"{f'CANNOT LEAD: {each.problem}' if each.problem else 'ready to lead'}; {copy_text(each)}"
-              for each in answer.standbys] or ["  no standby"]
+    lines += [standby_line(standby) for standby in answer.standbys] or ["  no standby"]
     lines.append(f"since the start: {answer.redelivered} messages delivered again, {answer.stale} moves stale, "
                  f"{answer.expired} without a result in time; {count_of(answer.journal_lag, 'change')} of the "
                  "journal not copied yet")
     return lines
+
+
+def standby_line(standby: answers.StandbyRow) -> str:
+    state = f"CANNOT LEAD: {standby.problem}" if standby.problem else "ready to lead"
+    return f"  standby {standby.name} on {standby.host}: {state}; {copy_text(standby)}"
 
 
 def copy_text(standby: answers.StandbyRow | answers.StandbyAnswer) -> str:

@@ -60,7 +60,7 @@ class ChangingRequests:
         self._gate, self._journal, self._settings = daemon.parts.gate, daemon.parts.journal, daemon.parts.settings
         self._publish, self._resumed = publish, resumed
         self.requests: Mapping[str, Handler] = {
-            **dict.fromkeys(("pause", "drain", "resume"), self._hold), "undo": self._undo,
+            "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
             "apply": self._decide, "decline": self._decide, "promote": self._order, "demote": self._order,
             "submit": self._submit, "drain-target": self._drain_target}
 
@@ -94,21 +94,28 @@ class ChangingRequests:
         until = float("inf") if order.kind == OrderKind.SUBMISSION else now() + ORDER_LOOKUP_SECONDS
         return plan_order(order, node.filesystem, self._settings, now, until, allowed=self._gate.queue.twice_refusal)
 
-    def _hold(self, request: Request) -> answers.OperatingStateAnswer:
-        """Pause, drain or resume. Stores the operating state in the journal, and returns it."""
-        what, state = request["request"], self._gate.operating_state
-        reason = printable(text_of(request, "reason")) or f"by {text_of(request, 'by', 'tierctl')}"
-        if what == "pause":
-            seconds = number_of(request, "seconds", 0.0)
-            if not 0 <= seconds <= MAX_PAUSE_SECONDS:
-                raise ValueError(f"a pause with an end lasts {MAX_PAUSE_SECONDS / 86400:.0f} days at most")
-            state.pause(reason, seconds=seconds)
-        elif what == "drain":
-            state.drain(reason)
-        else:
-            state.resume()
-            self._resumed()
-        state.store()
+    def _pause(self, request: Request) -> answers.OperatingStateAnswer:
+        seconds = number_of(request, "seconds", 0.0)
+        if not 0 <= seconds <= MAX_PAUSE_SECONDS:
+            raise ValueError(f"a pause with an end lasts {MAX_PAUSE_SECONDS / 86400:.0f} days at most")
+        self._gate.operating_state.pause(self._reason(request), seconds=seconds)
+        return self._operating_state()
+
+    def _drain(self, request: Request) -> answers.OperatingStateAnswer:
+        self._gate.operating_state.drain(self._reason(request))
+        return self._operating_state()
+
+    def _reason(self, request: Request) -> str:
+        return printable(text_of(request, "reason")) or f"by {text_of(request, 'by', 'tierctl')}"
+
+    def _resume(self, _: Request) -> answers.OperatingStateAnswer:
+        self._gate.operating_state.resume()
+        self._resumed()
+        return self._operating_state()
+
+    def _operating_state(self) -> answers.OperatingStateAnswer:
+        """Store the operating state in the journal, and return it."""
+        self._gate.operating_state.store()
         return self._view.operating_state()
 
     def _undo(self, request: Request) -> answers.UndoAnswer | answers.UndoFindingAnswer:

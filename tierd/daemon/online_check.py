@@ -61,10 +61,14 @@ def this_node(settings: Settings) -> Node:
         found = mounted()
         return found.fsname, found.pools()
 
-    return Node(
-        pools, lambda: mdts_of(tree, mount().fsname), lambda: mounted().xattr("/", OPT_OUT), os.path.lexists,
-        lambda url, access, kinds: HttpClient(access, settings.sense.timeout_seconds, os.environ).send(
-            "GET", url, kinds).body, environment=os.environ)
+    def opt_out() -> bytes:
+        return mounted().xattr("/", OPT_OUT)
+
+    def fetch(url: str, access: ServerAccess, kinds: Sequence[str]) -> bytes:
+        client = HttpClient(access, settings.sense.timeout_seconds, os.environ)
+        return client.send("GET", url, kinds).body
+
+    return Node(pools, lambda: mdts_of(tree, mount().fsname), opt_out, os.path.lexists, fetch, environment=os.environ)
 
 
 def online_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from httpserver.config import WebConfigFile
 from lustre import mounts
@@ -35,7 +34,7 @@ from tierd.config.files import ConfigurationWatch
 from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
 from tierd.daemon.loop import Memory
-from tierd.daemon.node import Node
+from tierd.daemon.node import Cluster, Node
 from tierd.daemon.service import Service
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier, extended_start, heartbeat
 from tierd.model import SiteFacts
@@ -45,9 +44,6 @@ from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import metadata_spaces, own_nids, why_jobs_are_unnamed
 from tierd.sense.sources import counter_source
 from tierd.text import printable
-
-if TYPE_CHECKING:
-    from tierd.cluster.leader import Candidate
 
 LEADERSHIP_LOST = 75
 """Exit status of a leader that was replaced (``EX_TEMPFAIL``): systemd starts it again, as a standby."""
@@ -100,12 +96,16 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
 
 
 def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,
-                  cluster: Candidate | None = None) -> Service:
+                  cluster: Cluster | None = None) -> Service:
     """The service for the mounted file system of the settings. Raises OSError if a part is missing."""
     claim = None if cluster is None else cluster.claim
     service = Service(settings, local_node(settings, clock, claim), web_config, cluster)
     service.start()
     return service
+
+
+MakeCandidate = Callable[[Settings, SystemClock], Cluster | None]
+MakeService = Callable[[Settings, SystemClock, WebConfigFile | None, Cluster | None], Service]
 
 
 def mounted_marks(library: Library, folder: Path) -> MarkWriter:
@@ -149,8 +149,7 @@ def heartbeats(of: Supervisor | Service, notify: Notifier, seconds: float) -> It
 
 
 def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None,
-          make_candidate: Callable[[Settings, SystemClock], Candidate | None] | None = None,
-          make_service: Callable[..., Service] = local_service) -> int:
+          make_candidate: MakeCandidate | None = None, make_service: MakeService = local_service) -> int:
     """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used.
 
     ``make_candidate`` and ``make_service`` make the parts that use the mount, for demonstrations.

@@ -82,6 +82,18 @@ def named_finding(name: object) -> int | None:
     return int(found[2]) if found and found[1] else None
 
 
+def finding_number(name: str, journal: JournalReader) -> int:
+    """Number of the finding that a name refers to. Raises ValueError."""
+    if (number := named_finding(name)) is not None:
+        return number
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is neither a finding (F3), nor an order (D3, O3), nor an act (17)")
+    of_act = journal.finding_of(int(name))
+    if of_act is None:
+        raise ValueError(f"the journal has no act {name}; tierctl history lists them")
+    return of_act
+
+
 def check_name(name: str, number: int, kind: str | None) -> None:
     """Raise ValueError unless this is the name of what has the number; ``kind`` None: nothing has it."""
     if kind is None:
@@ -317,12 +329,7 @@ class ReadingRequests:
         Raises ValueError if the journal lacks it.
         """
         name, journal, view = str(request.get("id", "")), self.reader, self.snapshot
-        if not NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is neither a finding (F3), nor an order (D3, O3), nor an act (17)")
-        number = named_finding(name)
-        number = journal.finding_of(int(name)) if number is None else number
-        if number is None:
-            raise ValueError(f"the journal has no act {name}; tierctl history lists them")
+        number = finding_number(name, journal)
         row = journal.finding(number)
         check_name(name, number, None if row is None else row[1].kind)
         assert row is not None
@@ -428,10 +435,11 @@ class ReadingRequests:
         if role:
             wanted = chosen(ROLES, role, "role")
             rows = [row for row in rows if row.role == wanted]
+        rows = matching(rows, text_of(request, "search"), lambda row: row.job)
         users = self.users(row.job for row in rows) if user or "user" in order else {}
         if user:
             rows = [row for row in rows if user.casefold() in users.get(row.job, "").casefold()]
-        rows = selected(rows, request, {
+        rows = ordered(rows, order, {
             "job": lambda row: row.job, "user": lambda row: users.get(row.job, "\uffff"),
             "read": lambda row: row.read_bytes, "write": lambda row: row.write_bytes,
             "operations": lambda row: row.operations, "creates": lambda row: row.creates,
@@ -451,7 +459,8 @@ class ReadingRequests:
         if condition:
             wanted = chosen(conditions, condition, "condition")
             rows = [row for row in rows if (row.slowdown if condition == SLOWED else row.condition == wanted)]
-        rows = selected(rows, request, {
+        rows = matching(rows, text_of(request, "search"), lambda row: row.target)
+        rows = ordered(rows, text_of(request, "sort"), {
             "target": lambda row: row.target,
             "busy": lambda row: times[row.target].utilisation if row.target in times else -1.0,
             "read": lambda row: row.read_bytes, "write": lambda row: row.write_bytes,
@@ -504,19 +513,25 @@ class ReadingRequests:
         until = until or now
         since = until - seconds
         step, problem = step_of(now - since), ""
-        if self.prometheus is not None and not self._asking.acquire(blocking=False):
-            problem = "Prometheus is still answering earlier queries"
-        elif self.prometheus is not None:
-            try:
-                points, source = self.prometheus(kind, name, since, until, step), "Prometheus"
-            except SourceError as error:
-                problem = f"Prometheus gives no history: {error}"
-            finally:
-                self._asking.release()
+        if self.prometheus is not None:
+            ask = self.prometheus
+            points, problem = self._asked(lambda: ask(kind, name, since, until, step))
+            source = "journal" if problem else "Prometheus"
         if source == "journal":
             points = self.reader.rates.of_name(kind, name, since, until, now)
         return answers.RatesAnswer(since=since, until=until, step_seconds=step, points=tuple(points), source=source,
                                    problem=problem)
+
+    def _asked(self, question: Callable[[], list[Point]]) -> tuple[list[Point], str]:
+        """What Prometheus answers, or why it does not."""
+        if not self._asking.acquire(blocking=False):
+            return [], "Prometheus is still answering earlier queries"
+        try:
+            return question(), ""
+        except SourceError as error:
+            return [], f"Prometheus gives no history: {error}"
+        finally:
+            self._asking.release()
 
 
 def chosen(words: Mapping[str, str], word: str, what: str) -> str:
@@ -526,14 +541,18 @@ def chosen(words: Mapping[str, str], word: str, what: str) -> str:
     return words[word]
 
 
-def selected(rows: Iterable[Row], request: Request, keys: Mapping[str, Callable[[Row], float | str]]) -> list[Row]:
-    """The rows whose name, which is the first column, has the searched text, in upper or lower case, by a column.
+def matching(rows: Sequence[Row], search: str, name: Callable[[Row], str]) -> Sequence[Row]:
+    """The rows whose name has the text, in upper or lower case."""
+    wanted = search.casefold()
+    return [row for row in rows if wanted in name(row).casefold()] if wanted else rows
 
-    Names come from the first, numbers from the highest; the other way round after a ``-``. Without an order the rows
-    stay as they are. Raises ValueError for an unknown column.
+
+def ordered(rows: Iterable[Row], order: str, keys: Mapping[str, Callable[[Row], float | str]]) -> list[Row]:
+    """The rows by a column: names from the first, numbers from the highest; the other way round after a ``-``.
+
+    Without an order they stay as they are. Raises ValueError for an unknown column.
     """
-    search, order, name = text_of(request, "search").casefold(), text_of(request, "sort"), next(iter(keys.values()))
-    found = [row for row in rows if search in str(name(row)).casefold()]
+    found = list(rows)
     if not order:
         return found
     column = order.removeprefix("-")

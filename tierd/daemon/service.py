@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
@@ -32,15 +31,16 @@ from tierd.background import DaemonExecutor
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
-from tierd.daemon.activities import Activities, Activity, Spawn
+from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.changes import CHANGING_REQUESTS, SCHEDULER_REQUESTS, ChangingRequests, SchedulerRequests
 from tierd.daemon.control import ControlServer
+from tierd.daemon.curves import Sampler, victims_of
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
-from tierd.daemon.node import DaemonParts, Node
+from tierd.daemon.node import Cluster, DaemonParts, Node
 from tierd.daemon.requests import Previews, ReadingRequests, handled
-from tierd.daemon.status import Sampler, StatusSnapshot, victims_of
+from tierd.daemon.status import StatusSnapshot
 from tierd.daemon.systemd import BEAT_SECONDS, heartbeat
 from tierd.daemon.users import UserNames
 from tierd.refusal import Reason, Refusal
@@ -50,9 +50,6 @@ from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.sources import SourceParts, Sources
 from tierd.sense.space import PoolMedia
 from tierd.text import count_of, printable, quoted
-
-if TYPE_CHECKING:
-    from tierd.cluster.leader import Candidate
 
 log = logging.getLogger("tierd.daemon")
 
@@ -85,7 +82,7 @@ class Service:
     """The daemon for one file system with its journal and control socket. It runs from construction to ``close``."""
 
     def __init__(self, settings: Settings, node: Node, web_config: WebConfigFile | None = None,
-                 cluster: Candidate | None = None) -> None:
+                 cluster: Cluster | None = None) -> None:
         """``cluster`` copies the journal to followers and hands moves over to movers on other nodes."""
         self._settings, self.node, self._web_config, self._cluster = settings, node, web_config, cluster
         self._clock = node.clock
@@ -97,9 +94,11 @@ class Service:
         try:
             with journal_errors(settings.act.journal):
                 self._open_journal()
+                self._build_gate()
                 self._close_unfinished()
                 self._open_sources()
                 self._build_daemon()
+                self._take_orders()
                 self.activities = self._made_activities()
                 self.gate.on_queued = self._wake_acts
                 self._answer_requests()
@@ -111,7 +110,7 @@ class Service:
             raise
 
     def _open_journal(self) -> None:
-        """Take the journal for this process alone, open it, and build the gate that writes it."""
+        """Take the journal for this process alone, and open it."""
         path = Path(self._settings.act.journal)
         if self.node.executor is not None:  # each reload has one of its own
             self._closing.callback(self.node.executor.shutdown, wait=False, cancel_futures=True)
@@ -121,6 +120,8 @@ class Service:
         self._file = JournalFile(path)
         if self.journal.new:
             log.warning("created a new journal, %s: it cannot undo acts that were done before", quoted(str(path)))
+
+    def _build_gate(self) -> None:
         dispatch: Dispatch | None = None
         if self._cluster is not None:
             dispatch = self._cluster.attach(self.journal, self.node.filesystem, self._settings)
@@ -149,10 +150,9 @@ class Service:
             self._clear = lambda: clearing(follower, follower.positions)
 
     def _build_daemon(self) -> None:
-        """Build the daemon, the inbox for orders, and what stages files for jobs of a scheduler."""
-        sources, filesystem, settings, clock = self.sources, self.node.filesystem, self._settings, self._clock
+        sources, filesystem = self.sources, self.node.filesystem
         self.daemon = Daemon(DaemonParts(
-            node=self.node, settings=settings, source=sources.live, gate=self.gate, undo=self._undo,
+            node=self.node, settings=self._settings, source=sources.live, gate=self.gate, undo=self._undo,
             journal=self.journal, media=self._media, history=sources.history, enriched=sources.enriched,
             coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
             job_nodes=lambda names: {
@@ -160,8 +160,12 @@ class Service:
         self._extensions = extensions.started(self.daemon, self._whose_jobs)
         for extension in self._extensions:
             self._closing.callback(extension.close)
-        self._sampler = Sampler(self.journal, JournalReader(Path(settings.act.journal)),
+        self._sampler = Sampler(self.journal, JournalReader(Path(self._settings.act.journal)),
                                 lambda: space.capacity(filesystem))
+
+    def _take_orders(self) -> None:
+        """Open the inbox for orders, and what stages files for jobs of a scheduler."""
+        settings, filesystem, clock = self._settings, self.node.filesystem, self._clock
         self._inbox = OrderInbox(self.journal.db,
                                  lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._stagings = StagingStore(self.journal.db)
@@ -257,13 +261,14 @@ class Service:
             """Retry acts that wait for a limit often. New acts, and the end of a pause, wake the activity."""
             return ACT_SECONDS if waiting and not gate.operating_state.paused else each_cycle()
 
-        def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float],
-                     **more: Any) -> Activity:
+        def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
+                     acts: bool = False, driven: bool = False,
+                     explain: Callable[[], str] = lambda: FILESYSTEM_AWAY) -> Activity:
             def published() -> None:
                 step()
                 self._publish()
 
-            return Activity(name, doing, published, pause, self._clock, **more)
+            return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven, explain=explain)
 
         def observe() -> None:
             daemon.observe()
@@ -273,8 +278,7 @@ class Service:
             activity("records", "reading changelogs", self.take_in_records, each_cycle,
                      explain=self.records_wait_for),
             activity("observe", "reading the counters", observe, each_cycle, driven=True),
-            activity("facts", "reading clients, free space and layouts", lambda: (
-                self.activities.concurrent and daemon.facts.gather(self._clock.now())), lambda: FACTS_SECONDS),
+            activity("facts", "reading clients, free space and layouts", self._gather_facts, lambda: FACTS_SECONDS),
             activity("plan", "planning", self._plan, each_cycle),
             activity("default-layouts", "setting default layouts", daemon.set_defaults,
                      lambda: act_pause_seconds(len(gate.default_layouts)), acts=True),
@@ -321,20 +325,20 @@ class Service:
         return printable(status.cycle_sentence(self._view, self.daemon))
 
     def take_in_records(self) -> None:
-        """Read changelogs and other sources, store the positions in the journal, and only then clear what was read."""
+        """Read changelogs and other sources, and store the positions in the journal."""
         self.sources.refresh()
         self.daemon.take_in_records()
-        self.journal.set_positions(self.sources.follower.positions)
-        self._clear()
-        if self._tallies is not None:
-            with suppress(OSError):  # the next cycle does it again; receiving tallies reports the problem
-                self._tallies.acknowledge()
+        self._keep_positions()
 
     def records_wait_for(self) -> str:
         """What a long step of :meth:`take_in_records` waits for."""
         return self.sources.timed_calls.under_way() or (
             f"{self.daemon.table.records_read:,} records were read, and no changelog is being waited for: "
             "tierd looks up paths of directories, or lists directories again, slowly")
+
+    def _gather_facts(self) -> None:
+        if self.activities.concurrent:
+            self.daemon.facts.gather(self._clock.now())
 
     def _plan(self) -> None:
         self._changing.take_in()
@@ -350,12 +354,17 @@ class Service:
         self.gate.operating_state.store()
         for extension in self._extensions:
             extension.step()
-        try:
-            self.journal.publish()  # followers have all changes up to now
-        except OSError as error:  # without NATS they get them later: status and metrics show it
-            if isinstance(error, JournalError):
-                raise
+        self._publish_journal()
         self._sampler.draw(self.daemon, self._view.cases, self._clock.now())
+
+    def _publish_journal(self) -> None:
+        """Let followers have all changes up to now. Without NATS they get them later."""
+        try:
+            self.journal.publish()
+        except JournalError:
+            raise
+        except OSError:
+            return  # status and metrics show it
 
     def _keep_journal(self) -> None:
         self._sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
@@ -373,6 +382,14 @@ class Service:
         """False if a cycle hangs. It never waits for the file system."""
         self.activities.check()
         return not self.activities.hung()
+
+    def _keep_positions(self) -> None:
+        """Store the changelog positions, and only then clear the records that were read."""
+        self.journal.set_positions(self.sources.follower.positions)
+        self._clear()
+        if self._tallies is not None:
+            with suppress(OSError):  # the next cycle does it again; receiving tallies reports the problem
+                self._tallies.acknowledge()
 
     def close(self) -> None:
         """Stop answering and close the journal, which keeps the queue.

@@ -1,5 +1,4 @@
-"""The status of the daemon: a snapshot, published after each step of an activity, the rows of answers made of it, and
-what the journal records of it over time: curves of streams and pools, and the rates of targets and jobs.
+"""The status of the daemon: a snapshot, published after each step of an activity, and the rows of answers made of it.
 
 A case is a finding that holds, a remediation, or both: the page and ``tierctl`` show it. The words for its state are in
 :mod:`tierd.daemon.states`. Readers of the snapshot wait for no activity. The sentence about each cycle goes to the log
@@ -19,9 +18,7 @@ from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import explain
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.journal.entry import Default, Entry, Recorded
-from tierd.act.journal.rates import JOBS, KEPT_SECONDS, MAX_JOBS, TARGETS
-from tierd.act.journal.reader import CASE_SERIES, JournalReader
-from tierd.act.journal.writer import Journal
+from tierd.act.journal.reader import JournalReader
 from tierd.acts import ORDER_KINDS, Outcome, Verdict
 from tierd.daemon import answers
 from tierd.daemon.activities import Activity
@@ -32,7 +29,7 @@ from tierd.daemon.states import OPEN, UNDOING_VERDICTS, State, stream_sentence
 from tierd.detect.device_time import TargetTime
 from tierd.detect.groups import totals
 from tierd.loads import BUSY_USEC, READS, WRITES, Loads, Numbers, sums
-from tierd.model import Action, Capacity, Facts, Finding, Window
+from tierd.model import Action, Facts, Finding, Window
 from tierd.rates import mean_rates
 from tierd.refusal import REMEDIES, Refusal, sentence_of
 from tierd.text import count_of, shell_word
@@ -417,89 +414,3 @@ def cycle_sentence(view: StatusSnapshot, daemon: Daemon) -> str:
     elif state.draining:
         parts.append(f"no new acts: {state.draining}")
     return "; ".join([*parts, *daemon.faults.values()])
-
-
-SAMPLE_SECONDS = 60.0
-"""Time between two samples that the journal gets for reports."""
-SAMPLED_BEFORE_SECONDS = 300.0
-"""Part of a stream's past that is sampled when the stream is found slow."""
-CASE_SECONDS = 10.0
-"""Time between two points of the curve of a case, in its first quarter of an hour. A choice: 60 rows in ten minutes."""
-MAX_STREAMS = 50
-"""Cases with a curve."""
-MINUTE_SECONDS = min(KEPT_SECONDS)
-
-
-class Sampler:
-    """Writes points and rates into the journal. One thread draws, one records.
-
-    For reports, the journal gets one sample a minute, and one whenever a finding begins or ends. When a stream is found
-    slow, its throughput of the minutes before is sampled too, for comparison. A case also has its own curve, with more
-    points, so that its chart outlives a restart.
-    """
-
-    def __init__(self, journal: Journal, reader: JournalReader, room: Callable[[], Capacity]) -> None:
-        self._journal, self._reader, self._room = journal, reader, room
-        self._drawn_at = 0.0
-        self._holding: frozenset[tuple[str, str, str]] = frozenset()
-        self._victims: frozenset[str] = frozenset()
-        self._last: dict[int, float] = {}
-        """Time of the last stored point of the case with a number."""
-        self._minute: float | None = None
-        """Number of the minute that has not ended yet, since the epoch."""
-        self._seen_until = 0.0
-        """End of the last window that is part of a record."""
-
-    def draw(self, daemon: Daemon, cases: Sequence[Case], now: float) -> None:
-        findings, windows = [f for f in daemon.findings if not f.advice_only], daemon.windows
-        holding = frozenset(f.key for f in findings)
-        if now < self._drawn_at + SAMPLE_SECONDS and holding == self._holding:
-            return
-        try:
-            room = self._room()
-        except OSError:
-            return
-        victims = victims_of(daemon)
-        samples = {"findings": float(len(findings)), "waiting moves": float(daemon.parts.gate.waiting),
-                   **{f"pool {pool}": 1 - room.avail_bytes[pool] / size for pool, size in room.size_bytes.items()
-                      if size},
-                   **{f"victim {victim}": rate for victim in victims
-                      if windows and (rate := windows[-1].moved.get(victim))}}
-        with self._journal.transaction():
-            for victim in victims - self._victims:
-                for window in windows[:-1]:
-                    if now - SAMPLED_BEFORE_SECONDS <= window.end < now and (rate := window.moved.get(victim)):
-                        self._journal.add_samples({f"victim {victim}": rate}, window.end)
-            self._journal.add_samples(samples, now)
-            drawn = [case for case in cases if case.victim][:MAX_STREAMS]
-            self._last = {case.finding: self._stored(case, windows) for case in drawn}
-        self._holding, self._victims, self._drawn_at = holding, victims, now
-
-    def _stored(self, case: Case, windows: Sequence[Window]) -> float:
-        """Store the newest points of a curve; charts have hardly more. Returns the time of the last one."""
-        last = self._last.get(case.finding)
-        if last is None:  # a new case, or one from before a restart
-            stored = self._reader.curve(case.finding, *time_of_curve(case))
-            last = stored[-1][0] if stored else 0.0
-        for at, rate in throughput_of(case, windows, last):
-            if at >= last + max(CASE_SECONDS, (at - case.since) / 90):
-                self._journal.add_samples({f"{CASE_SERIES}{case.finding}": rate}, at)
-                last = at
-        return last
-
-    def record(self, windows: Sequence[Window], always: frozenset[str], now: float) -> None:
-        """Enter the minute that has just ended; nothing until one has. ``always`` are jobs of every record."""
-        before, self._minute = self._minute, now // MINUTE_SECONDS
-        if before in {None, self._minute}:
-            return
-        new = [window for window in windows if max(self._seen_until, now - 2 * MINUTE_SECONDS) < window.end <= now]
-        if new:
-            self._seen_until = new[-1].end
-            self._journal.rates.add(int(self._minute * MINUTE_SECONDS), {
-                TARGETS: mean_rates(new, 0), JOBS: mean_rates(new, 1).busiest(MAX_JOBS, always)})
-
-
-def victims_of(daemon: Daemon) -> frozenset[str]:
-    """Streams that are slowed, or were when something was done about it."""
-    return frozenset({c.finding.victim for c in daemon.store}
-                     | {f.victim for f in daemon.findings if not f.advice_only}) - {""}

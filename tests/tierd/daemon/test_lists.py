@@ -14,7 +14,7 @@ from tests.tierd.site import Site, fetched
 from tierd.act.journal.rates import JOBS
 from tierd.daemon.answers import AboutAnswer, JobRow, ListAnswer, MomentAnswer, RatesAnswer, to_json
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.requests import FRESH_SECONDS, selected
+from tierd.daemon.requests import FRESH_SECONDS, ordered
 from tierd.rates import Point
 from tierd.sense.http_client import SourceError
 
@@ -66,9 +66,9 @@ def test_equal_rows_keep_their_order() -> None:
     rows = [JobRow(job=f"j{n}", read_bytes=n % 2, write_bytes=0.0, operations=0.0, creates=0.0, targets=1, role="")
             for n in range(4)]
     key = {"read": lambda row: row.read_bytes}
-    assert [row.job for row in selected(rows, {"sort": "read"}, key)] == ["j1", "j3", "j0", "j2"]
-    assert [row.job for row in selected(rows, {"sort": "-read"}, key)] == ["j0", "j2", "j1", "j3"]
-    assert selected([], {"sort": "read"}, key) == []
+    assert [row.job for row in ordered(rows, "read", key)] == ["j1", "j3", "j0", "j2"]
+    assert [row.job for row in ordered(rows, "-read", key)] == ["j0", "j2", "j1", "j3"]
+    assert ordered([], "read", key) == []
 
 
 def test_a_job_and_its_targets_and_cases(site: Site) -> None:

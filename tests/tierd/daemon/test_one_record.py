@@ -21,7 +21,7 @@ from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.daemon.answers import Case, ExplainAnswer, FindingsAnswer, OverviewAnswer, ReportAnswer, StatusAnswer
 from tierd.daemon.client import ask
-from tierd.daemon.status import CASE_SECONDS
+from tierd.daemon.curves import CASE_SECONDS
 from tierd.text import evidence_text, rate_text
 
 BARE: dict[str, Any] = {"curve": (), "time_before": None, "time_now": None}

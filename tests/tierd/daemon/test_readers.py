@@ -56,7 +56,7 @@ class Post:
     def readers(self) -> Sequence[ReaderState]:
         return [ReaderState("r1", "host1", 1.0, 2.0, {mdt: each.index for mdt, each in self.positions.items()})]
 
-    # as tierd.cluster.leader.Candidate
+    # as tierd.daemon.service.Cluster
 
     def attach(self, *_: object) -> None:
         """Moves stay in this process."""
