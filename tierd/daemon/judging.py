@@ -143,21 +143,28 @@ class Judge:
         """Judge the runs that have ended, and stop those that slow a job."""
         if self._gate.dry_run:
             return
-        now, facts, verify = self._clock.now(), self._facts(), self._settings.verify
+        now, facts = self._clock.now(), self._facts()
         cases = [(case, judge) for case in self._store if (judge := policy_for(case.finding).move_judge) is not None]
         for case, judge in cases:
             with self._store.lock:
-                if case.abandoned:
-                    cooled_down = now >= case.judged_at + verify.cooldown_seconds
-                    if case.verdict is not Verdict.UNDONE_BY_HAND and cooled_down:
-                        case.verdict = Verdict.NONE  # it may be tried again
-                elif case.moved and case.judged_at < case.moved_at:
-                    moving = self._gate.has_moves(case.finding.key) or now < case.moved_at + END_SECONDS
-                    judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
-                        case.run_begun_at or case.begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
-                        moved=partial(self._moved, case), facts=facts, windows=windows, now=now, settings=verify))
-                    if judgement is not None:
-                        self._settle_moves(case, judge, judgement)
+                self._judge_moves_of(case, judge, facts, windows, now)
+
+    def _judge_moves_of(self, case: Remediation, judge: MoveJudge, facts: Facts, windows: Sequence[Window],
+                        now: float) -> None:
+        if case.abandoned:
+            cooled_down = now >= case.judged_at + self._settings.verify.cooldown_seconds
+            if case.verdict is not Verdict.UNDONE_BY_HAND and cooled_down:
+                case.verdict = Verdict.NONE  # it may be tried again
+            return
+        if not case.moved or case.judged_at >= case.moved_at:
+            return
+        moving = self._gate.has_moves(case.finding.key) or now < case.moved_at + END_SECONDS
+        judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
+            case.run_begun_at or case.begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
+            moved=partial(self._moved, case), facts=facts,
+            windows=windows, now=now, settings=self._settings.verify))
+        if judgement is not None:
+            self._settle_moves(case, judge, judgement)
 
     def _moved(self, case: Remediation) -> Sequence[int]:
         return [entry.size_bytes for entry in self._journal.acts_in_force(case.number)
@@ -238,9 +245,16 @@ class CaseUndo:
             self._undo(case, case.undo_reason)
         for act in tuple(self.begun):
             entry = self._journal.entry(act)
-            if (entry is None or entry.outcome != Outcome.DONE  # that of a verdict is done above
-                    or self.act_by_hand(entry, "tierd, which had ended during this undo")[1]):
+            if entry is None or entry.outcome != Outcome.DONE or self._ended(entry):  # that of a verdict is done above
                 self.begun.remove(act)
+
+    def _ended(self, entry: Entry) -> bool:
+        """Go on with an undo that was under way when tierd ended. False if it is to be tried again."""
+        result, over = self.act_by_hand(entry, "tierd, which had ended during this undo")
+        if result.outcome != Outcome.UNDONE and self._said.get(entry.id) != result:
+            self._said[entry.id] = result
+            self._log.undone(self._journal.finding_of(entry.id), entry, result.outcome, result.detail)
+        return over
 
     def _undo(self, case: Remediation, reason: str) -> None:
         """Drop the queued moves of a remediation, undo its default layouts, and then move files back (is_undone)."""

@@ -149,6 +149,24 @@ def test_an_undo_that_a_kill_interrupts_goes_on(site: Site) -> None:
     assert all(not case.defaults for case in site.service.daemon.store if case.number == 1)
 
 
+def test_an_interrupted_undo_that_fails_is_logged_once_and_tried_again(
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.run(until=55)
+    site.service.journal.begin_undo(1, site.cluster.epoch)
+    site.kill()
+
+    def fails(directory: str, layout: Layout | None) -> None:
+        raise of_errno(5, "set layout", directory)
+
+    with monkeypatch.context() as at:
+        at.setattr(site.filesystem, "set_default_layout", fails)
+        site.run(until=site.cluster.now + 20)
+    assert sum("FAILED default layout of /proj/ingest: set layout: Input/output error" in sentence
+               for sentence in site.said) == 1
+    site.run(until=site.cluster.now + 15)
+    assert "flash" not in str(site.filesystem.layout("/proj/ingest"))
+
+
 def test_a_dry_run_undoes_no_act_of_before(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """It has no claim, so another tierd may hold it."""
     site.run(until=55)
