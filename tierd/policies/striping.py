@@ -111,10 +111,12 @@ def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -
     used = len(job.by_target.keys() & set(view.facts.pools.get(pool, ())))
     subject = f"small files of {job.job}"
     spread = edge(1 - SPREAD_SHARE, view, POLICY.name, job.job, subject)
+    if (1 - share <= spread or used < 2 or target in view.flash or job.closes < MIN_FILES
+            or files >= MAX_FILES_PER_SECOND):
+        return
     places = directories(view.activities(job.job, recent[0].start))
     layouts = [layout for place in places if (layout := view.facts.default_layouts.get(place)) is not None]
-    if (1 - share <= spread or used < 2 or target in view.flash or job.closes < MIN_FILES
-            or files >= MAX_FILES_PER_SECOND or any(len(layout.components) > 1 for layout in layouts)):
+    if any(len(layout.components) > 1 for layout in layouts):  # one target would replace what somebody set
         return
     in_pool = f" -p {quoted(pool)}" if pool else ""
     yield POLICY.finding(
