@@ -136,7 +136,7 @@ class MirrorMover(inspection.FileEngine):
                 return MoveOutcome(move, MoveResult.DONE)
             before = now
             self._lfs.clock.wait(RECENTLY_MODIFIED_SECONDS)  # the next write has another time than this copy
-            if not self._lfs.names(move.path, before):  # else another file would lose a mirror
+            if not self._lfs.leads_to(move.path, before):  # else another file would lose a mirror
                 return inspection.removed_outcome(move)
         begun_at = self._lfs.clock.now()
         failure = self._run(move, *found.command)

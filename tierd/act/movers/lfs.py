@@ -124,6 +124,7 @@ class LfsMover(inspection.FileEngine):
         self._overstripes = overstripes
         self.calls = calls
         self.place = place
+        self._mount_bytes = len(os.fsencode(place("/")))  # with one more for the end of an argument
         self._run = run
         self._lfs = lfs
         self.clock = clock or SystemClock()
@@ -157,7 +158,7 @@ class LfsMover(inspection.FileEngine):
         files: list[Move] = []
         size = 0
         while left and len(files) < self._files_per_process:
-            size += len(left[0].path.encode("utf-8", "surrogatepass")) + 1
+            size += self._mount_bytes + len(left[0].path.encode("utf-8", "surrogatepass"))
             if files and size > ARGUMENT_BYTES:
                 break
             files.append(left.popleft())
@@ -181,7 +182,9 @@ class LfsMover(inspection.FileEngine):
                 f"project {given}")
 
         found = inspection.facts_before(self.calls, move, batch, also)
-        return found if isinstance(found, MoveOutcome) else self.modified_just_now(move, found) or found
+        if isinstance(found, MoveOutcome):
+            return found
+        return self.modified_just_now(move, found) or found
 
     def modified_just_now(self, move: Move, facts: FileFacts) -> MoveOutcome | None:
         """The outcome for a file whose next write might have the same modification time."""
@@ -229,7 +232,7 @@ class LfsMover(inspection.FileEngine):
         if not mirror:
             return outcome
         command = ["mirror", "split", "-d", "--mirror-id", str(mirror)]
-        named = self.names(move.path, facts)  # else it would remove a mirror of another file
+        named = self.leads_to(move.path, facts)  # else it would remove a mirror of another file
         words = self.run(*command, self.place(move.path)).errors.strip() if named else "the file has another name now"
         again = inspection.Verification(self.calls, move, facts, None, self.clock).outcome(pools, failure)
         if not checks.mirror_left(facts.layout, again.after):
@@ -239,7 +242,7 @@ class LfsMover(inspection.FileEngine):
                   + (self.place(move.path) if named else f"FILE, where FILE has the FID {facts.fid}"))
         return MoveOutcome(move, MoveResult.FAILED, "mirror-left", detail)
 
-    def names(self, path: str, facts: FileFacts) -> bool:
+    def leads_to(self, path: str, facts: FileFacts) -> bool:
         """Whether the path still leads to the file. False if that is unknown."""
         with suppress(OSError):
             return checks.read_facts(self.calls, path).fid == facts.fid

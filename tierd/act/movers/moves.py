@@ -130,7 +130,7 @@ def outcome_of_error(move: Move, error: OSError) -> MoveOutcome:
     if error.errno in _NO_FILE:
         return MoveOutcome(move, MoveResult.REFUSED, "not-a-file", "not a regular file")
     if error.errno == errno.ENAMETOOLONG:  # anybody can make such directories: no reason to stop moves
-        return MoveOutcome(move, MoveResult.REFUSED, "path", "the path is too long for the name of a copy beside it")
+        return MoveOutcome(move, MoveResult.REFUSED, "path", "the path is too long for a copy next to the file")
     for kind, reason, result in _REASONS:
         if isinstance(error, kind):
             return MoveOutcome(move, result, reason, str(error))
