@@ -174,10 +174,11 @@ class MoveQueue:
         """Whether a move of this file is queued. One of an earlier run is not, before its file was examined again."""
         return path in self._moves and path not in self._earlier
 
-    def twice_refusal(self, path: str, _: object) -> Refusal | None:
+    def queued_refusal(self, path: str, _: object) -> Refusal | None:
         """Refuses an order for a file whose move is queued."""
-        return Refusal(Reason.OTHER_MOVER, "tierd moves the file for another finding or order already"
-                       ) if self.has(path) else None
+        if not self.has(path):
+            return None
+        return Refusal(Reason.OTHER_MOVER, "tierd moves the file for another finding or order already")
 
     @property
     def size_bytes(self) -> int:

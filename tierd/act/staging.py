@@ -236,7 +236,7 @@ class Stager:
         try:
             return plan_order(order, self._filesystem, self._settings, self._clock.now,
                               self._clock.now() + PLAN_SECONDS, allowed=lambda path, status: (
-                                  allowed(path, status) or self._gate.queue.twice_refusal(path, status)))
+                                  allowed(path, status) or self._gate.queue.queued_refusal(path, status)))
         except OSError as error:
             return OrderPlan(left_out=Counter([of_error(error)]))
 

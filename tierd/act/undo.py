@@ -145,12 +145,12 @@ def _restore_one(filesystem: Filesystem, place: str, entry: Entry, known: Inheri
     """
     present = filesystem.layout(place)
     has_it = present is not None and same_default(present, entry.after)
-    if not has_it and True not in known.own.values() and not known.resumed:
+    if not has_it and not any(known.own.values()) and not known.resumed:
         return "another"
     status = filesystem.status(place)
     own = [known.own[name] for name in (place, str(status.fid)) if name in known.own]
     if own:
-        return "through" if True in own else "another"
+        return "through" if any(own) else "another"
     if known.resumed and same_default(present, entry.before) and not _is_older(status, entry):
         return "through"
     if not has_it or status.mtime >= known.until - _CLOCKS_DIFFER_SECONDS:
@@ -166,7 +166,7 @@ def _is_older(status: FileStatus, entry: Entry) -> bool:
     return status.mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS
 
 
-def hand_down(journal: Journal, filesystem: Filesystem, entry: Entry) -> Inherited:
+def _hand_down(journal: Journal, filesystem: Filesystem, entry: Entry) -> Inherited:
     """Enter what later acts restore in directories that had inherited the default of an act: what was before both.
 
     ``entry`` has the present path of its directory. Of several acts in a directory, this is for the first one in force:
@@ -262,7 +262,7 @@ class Undo:
     def __init__(self, filesystem: Filesystem, mover: Mover, journal: Journal, clock: Clock,
                  blocked_by: Halt = never_halt, *, trip: Callable[[str], None] = lambda _: None) -> None:
         self.held = blocked_by
-        """Refuses every undo: the pause file, or the claim of another tierd."""
+        """Refuses every undo: a dry run, the pause file, or the claim of another tierd."""
         self._trip = trip
         """Stops all moves, with the reason: a file is not as expected after an undo."""
         self._filesystem = filesystem
@@ -365,7 +365,7 @@ class Undo:
         """The reason, with a summary of the directories that inherited the default."""
         if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
             return reason
-        known = hand_down(self._journal, self._filesystem, entry)._replace(resumed=resumed)
+        known = _hand_down(self._journal, self._filesystem, entry)._replace(resumed=resumed)
         until = self._clock.now() + MAX_SEARCH_SECONDS
         late = Refusal(Reason.OUT_OF_TIME, "the time for the search is over")
         more = restore_inherited(self._filesystem, entry, known,

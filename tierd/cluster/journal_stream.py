@@ -117,7 +117,6 @@ class JournalFollower:
         self._connection = connection
         self._names = names
         self._copy = JournalCopy(path)
-        self.close = self._copy.close
         self._check = JournalFile(path).check
         self._generation = 0
         """Of the newest leader whose message was applied."""
@@ -125,6 +124,9 @@ class JournalFollower:
         """The message at the position, as it was read; empty until the stream was first read."""
         self._replaced = False
         """Whether the stream was lost, so that the present one may lack rows that this journal has."""
+
+    def close(self) -> None:
+        self._copy.close()
 
     @property
     def position(self) -> int:

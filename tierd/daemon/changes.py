@@ -92,7 +92,7 @@ class ChangingRequests:
         node = self._daemon.parts.node
         now = node.clock.now
         until = float("inf") if order.kind == OrderKind.SUBMISSION else now() + ORDER_LOOKUP_SECONDS
-        return plan_order(order, node.filesystem, self._settings, now, until, allowed=self._gate.queue.twice_refusal)
+        return plan_order(order, node.filesystem, self._settings, now, until, allowed=self._gate.queue.queued_refusal)
 
     def _pause(self, request: Request) -> answers.OperatingStateAnswer:
         seconds = number_of(request, "seconds", 0.0)

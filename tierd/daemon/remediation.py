@@ -509,11 +509,15 @@ class Remediations:
                 return known is not None and not known.closed and not self._goes_on(known, finding)
             if self._gate.queue.waiting_for(finding.key):
                 return True
-            closing, planned = policy_for(finding).waits_for_close, self._planned.get(finding.key, 0.0)
-            now = self._clock.now() if closing else finding.time  # detected again each half minute; plan no more often
-            if now == planned or (closing and 0 <= now - planned < REPLAN_SECONDS):
+            if policy_for(finding).waits_for_close:
+                now = self._clock.now()
+                if 0 <= now - self._planned.get(finding.key, 0.0) < REPLAN_SECONDS:
+                    return True
+                self._planned[finding.key] = now
+                return False
+            if self._planned.get(finding.key) == finding.time:
                 return True
-            self._planned[finding.key] = now
+            self._planned[finding.key] = finding.time  # detected again each half minute; plan no more often
             return False
 
     def _goes_on(self, case: Remediation, finding: Finding) -> bool:

@@ -15,7 +15,7 @@ from tierd.model import Advice, Evidence, Finding, FindingKey
 from tierd.policies.protocol import ConfiguredPolicy, Policy
 from tierd.policies.registry import BUILT_IN
 
-_CHECKED = frozenset(policy.name for policy in BUILT_IN)
+_OWN = frozenset(policy.name for policy in BUILT_IN)
 """Policies whose findings are as their types say: there may be hundreds of them in a cycle."""
 BEGIN_RUNS = 2
 """Two, because one may be chance."""
@@ -76,7 +76,7 @@ class PolicyRunner:
         try:
             find = policy.policy.find if policy.settings.enabled else None
             for finding in find(view, policy.settings) if find is not None else ():
-                if policy.policy.name not in _CHECKED and (wrong := why_unusable(finding, policy.policy)):
+                if policy.policy.name not in _OWN and (wrong := fault_of_finding(finding, policy.policy)):
                     raise ValueError(wrong)
                 yield finding
         except Exception as error:  # noqa: BLE001 -- any error of a policy is reported and disables only that policy
@@ -90,7 +90,7 @@ def words_of_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-def why_unusable(finding: object, policy: Policy) -> str:
+def fault_of_finding(finding: object, policy: Policy) -> str:
     """Why a finding would fail in what records it, shows it or plans for it; "" if it is as its fields say."""
     if not isinstance(finding, Finding):
         return f"it finds {finding!r}, which is no Finding"

@@ -198,7 +198,7 @@ class Retention:
         self._directories.add(directory_of(kind, place) for kind, place in self._db.execute(
             f"SELECT kind, place {acts} AND outcome = 'done' AND kind != 'set-default-striping'"))
         self._db.execute(f"DELETE {acts}")
-        _set_state(self._db, "removed_before", repr(old.before))  # `tierctl history` says since when it is complete
+        self._begins_at(old.before)
         return True
 
     def _findings(self, old: _Old) -> bool:
@@ -213,7 +213,7 @@ class Retention:
                        f"WHERE id IN ({gone})")
         for table, key in (("told", "finding"), ("removed_by_finding", "finding"), ("findings", "id")):
             self._db.execute(f"DELETE FROM {table} WHERE {key} IN ({gone})")  # noqa: S608 -- one of these three
-        _set_state(self._db, "removed_before", repr(old.before))  # `tierctl history` says since when it is complete
+        self._begins_at(old.before)
         return True
 
     def _judgements(self, old: _Old) -> bool:
@@ -238,6 +238,10 @@ class Retention:
     def _add_sums(self, of_day: str) -> None:
         self._db.execute(f"INSERT INTO removed_by_day SELECT {of_day} GROUP BY 1, 3, 4 "
                          f"ON CONFLICT (day, what, kind, outcome) {_ADD}")
+
+    def _begins_at(self, time: float) -> None:
+        """Enter where the complete record begins, for ``tierctl history``."""
+        _set_state(self._db, "removed_before", repr(time))
 
     def _shrink(self, _: _Old) -> bool:
         """Give some unused pages back to the file system; whether any were.
