@@ -184,10 +184,10 @@ LIMITS = (
     ("max_rpcs_in_flight", "max_rpcs_in_flight",
      "Limit on RPCs in flight. For several targets, the sum of their limits."),
     ("max_pages_per_rpc", "max_pages_per_rpc", "Limit on pages per RPC. For several targets, the lowest limit."),
-    ("cur_grant_bytes", "grant_bytes", "Space that servers granted this client for cached writes, left for more."),
+    ("cur_grant_bytes", "grant_bytes", "Space granted by the servers that is left for further cached writes."),
     ("cur_lost_grant_bytes", "lost_grant_bytes",
      "Granted space that this client lost to writes smaller than a block and to truncated files."),
 )
 MODIFY_LIMIT = (
     "max_mod_rpcs_in_flight", "max_modify_rpcs_in_flight", "Limit on modifying metadata RPCs in flight.")
-DIRTY = ("cur_dirty_bytes", "dirty_bytes", "Data written by applications and not yet written by the servers.")
+DIRTY = ("cur_dirty_bytes", "dirty_bytes", "Data that applications have written and servers have not written yet.")

@@ -151,7 +151,7 @@ ONE = Row("One client: $instance", (
                Query(f"lustre_llite_read_ahead_used_bytes{{{MINE}}}", "{{mount}} used"),
                Query(f"lustre_llite_read_ahead_max_bytes{{{MINE}}}", "{{mount}} limit"), unit="bytes",
                overrides=(dashed("limit"),)),
-    timeseries("Dirty data and grant", "Data that servers have not written yet, and granted space left for more. "
+    timeseries("Dirty data and grant", "Data that servers have not written yet, and granted space that is left. "
                "With both near 0, a target is nearly full and writes are synchronous.",
                Query(f"lustre_osc_dirty_bytes{{{MINE}}}", "{{pool}} {{mount}} dirty"),
                Query(f"lustre_osc_grant_bytes{{{MINE}}}", "{{pool}} {{mount}} grant"), unit="bytes"),

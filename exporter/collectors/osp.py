@@ -41,7 +41,8 @@ NUMBERS = OF_POOL.numbers(
     ("sync_in_progress", "sync_in_progress_changes",
      "Changes (deleted files, new owners) sent to the object targets but not yet committed to disk."),
     ("destroys_in_flight", "destroys_in_flight",
-     "Sum of lustre_osp_sync_changes and lustre_osp_sync_in_progress_changes: deleted files, new owners."),
+     ("Changes, such as deletions and new owners, that are not committed: lustre_osp_sync_changes plus"
+      " lustre_osp_sync_in_progress_changes.")),
 )
 COMBINE: dict[Family, Combine] = {PRECREATED: min}
 NORMAL_VALUES: Mapping[Family, int] = {ACTIVE: 1, ERROR: 0}
