@@ -245,10 +245,10 @@ class CaseUndo:
             self._undo(case, case.undo_reason)
         for act in tuple(self.begun):
             entry = self._journal.entry(act)
-            if entry is None or entry.outcome != Outcome.DONE or self._ended(entry):  # that of a verdict is done above
+            if entry is None or entry.outcome != Outcome.DONE or self._resume(entry):  # that of a verdict is done above
                 self.begun.remove(act)
 
-    def _ended(self, entry: Entry) -> bool:
+    def _resume(self, entry: Entry) -> bool:
         """Go on with an undo that was under way when tierd ended. False if it is to be tried again."""
         result, over = self.act_by_hand(entry, "tierd, which had ended during this undo")
         if result.outcome != Outcome.UNDONE and self._said.get(entry.id) != result:
