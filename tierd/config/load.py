@@ -267,7 +267,7 @@ def known_settings(location: Sequence[int | str], known: Sequence[Policy]) -> li
         if part == "scopes":
             table = Scope("/", limits=act.Limits())
         elif not isinstance(part, int):
-            table = table[part] if isinstance(table, dict) else getattr(table, part)
+            table = table.get(part, act.Rate()) if isinstance(table, dict) else getattr(table, part)  # a pool
     return sorted(table) if isinstance(table, dict) else sorted(f.name for f in fields(table))
 
 

@@ -125,6 +125,12 @@ expiry_seconds = 1
             parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '%s'\n" % again, "t")
 
 
+@pytest.mark.parametrize("table", ["limits.pools.flash", "scopes.limits.pools.flash"])
+def test_an_unknown_setting_of_one_pool_is_reported_with_those_of_a_rate(table: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^t.toml:4: .* known here: bytes_per_second, files_per_second$"):
+        parse(f"[[scopes]]\npath = '/a'\n[{table}]\nfile_per_second = 1\n".encode(), "t.toml")
+
+
 def test_a_mistake_that_scopes_inherit_is_reported_once_with_its_line() -> None:
     text = b"""
 [small_files_to_flash]
