@@ -80,3 +80,9 @@ def test_commands_and_settings_of_the_quick_start_run(checkout: Path) -> None:
             said += run(block, checkout)
     assert "SUCCESS" in said, "promtool has not checked the configuration"
     assert len(re.findall(r": OK$", said, re.MULTILINE)) == 2, said
+
+
+def test_the_command_for_a_key_of_the_cluster_prints_seed_and_public_key(checkout: Path) -> None:
+    command = re.search(r"/opt/lustre-tierd/bin/python -c '[^']+'", (ROOT / "docs" / "cluster.md").read_text())
+    assert command is not None
+    assert re.fullmatch(r"SU\w+ U\w+\n", run(command[0], checkout))
