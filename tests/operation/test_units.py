@@ -104,14 +104,23 @@ def test_tierd_notifies_is_watched_and_reloads() -> None:
     defaults = Settings()
     assert f"/var/lib/{settings['StateDirectory']}" == str(Path(defaults.act.journal).parent)
     assert f"/run/{settings['RuntimeDirectory']}" == str(Path(defaults.act.socket).parent)
-    assert settings["ReadWritePaths"] == defaults.filesystem.mount == settings["RequiresMountsFor"]
+    # "-": a drop-in adds another mount. ProtectKernelTunables makes /sys read-only, where osp.*.max_create_count is.
+    assert settings["ReadWritePaths"].split() == [f"-{defaults.filesystem.mount}", "-/sys/fs/lustre/osp"]
+    assert settings["RequiresMountsFor"] == defaults.filesystem.mount
+
+
+@pytest.mark.parametrize("name", ["tierd.service", "tierd@.service", "tierd-mover@.service"])
+def test_what_a_unit_says_about_another_mount_makes_it_writable(name: str) -> None:
+    said = (SYSTEMD / name).read_text().partition("your mount point differs")[2].splitlines()[1:5]
+    assert said == ["#   [Unit]", "#   RequiresMountsFor=/lustre", "#   [Service]", "#   ReadWritePaths=/lustre"]
+    assert dict(pairs(name))["ReadWritePaths"].startswith("-/mnt/")
 
 
 def test_the_unit_of_tierd_for_one_of_several_is_the_same_but_for_names() -> None:
     wanted = TIERD.read_text().partition("[Unit]")[2]
     for one, several in (
         ("Description=Lustre tiering daemon", "Description=Lustre tiering daemon for %i"),
-        ("/etc/tierd/tierd.toml", "/etc/tierd/%i.toml"), ("=/mnt/lustre", "=/mnt/%i"),
+        ("/etc/tierd/tierd.toml", "/etc/tierd/%i.toml"), ("/mnt/lustre", "/mnt/%i"),
         ("StateDirectory=tierd", "StateDirectory=tierd/%i"), ("RuntimeDirectory=tierd", "RuntimeDirectory=tierd/%i"),
     ):
         assert one in wanted
