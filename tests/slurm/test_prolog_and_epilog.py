@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,6 +125,19 @@ def test_a_script_sends_json_whatever_slurm_knows_of_a_job(tmp_path: Path, scrip
     sent = json.loads((tmp_path / "request").read_bytes().decode("utf-8", "surrogateescape"))
     assert (sent["job"], sent["user"]) == ("18", "")
     assert script == "epilog" or sent["name"] == name.translate({9: "", 10: ""})
+
+
+def test_a_key_that_runs_tierctl_slurm_only_adds_no_bill_to_the_comment(tmp_path: Path) -> None:
+    """ssh runs the command of the key, whatever it is asked for, so that the bill is asked for in vain."""
+    command = f"{sys.executable} -m tierd.cli.tierctl --socket {tmp_path}/none slurm"
+    for name, script in (("tierctl", f"exec {command}"), ("scontrol", f'echo "$*" >> {tmp_path}/said')):
+        with (tmp_path / "tierd.environment").open("a") as environment:
+            environment.write(f"TIERD_{name.upper()}={tmp_path}/{name}\n")
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    shutil.copy(SCRIPTS / "epilog-slurmctld", tmp_path)
+    subprocess.run([tmp_path / "epilog-slurmctld"], check=True, input=b"", env={**os.environ, "SLURM_JOB_ID": "18"})
+    assert not (tmp_path / "said").exists()
 
 
 def prepared(site: Site, slurm: Slurm, directory: str = "/mnt/lustre/proj/run2",
