@@ -247,11 +247,10 @@ def stream_metrics(daemon: Daemon, every: Sequence[Case]) -> Iterator[Metric]:
     cases = [case for case in every if case.victim]
     present = {(case.victim, case.aggressor): case for case in reversed(cases)
                if case.active or case.state != State.CLOSED}
-    yield gauges("tierd_victim_usual_bytes_per_second", "Throughput of the victim on the targets of the case without"
-                 " the aggressor, which acts are expected to restore.", "victim aggressor",
+    yield gauges("tierd_victim_usual_bytes_per_second", "Throughput of the victim without the aggressor, which acts"
+                 " are expected to restore.", "victim aggressor",
                  {pair: case.usual for pair, case in present.items() if case.usual is not None})
-    yield gauges("tierd_victim_bytes_per_second", "Throughput of the victim on the targets of the case in the last 12"
-                 " s.", "victim aggressor",
+    yield gauges("tierd_victim_bytes_per_second", "Throughput of the victim in the last 12 s.", "victim aggressor",
                  {pair: case.now for pair, case in present.items() if case.now is not None})
     yield gauges("tierd_interference_slowdown",
                  "Slowdown factor of the victim compared with its throughput without the aggressor, by target. Exposed"

@@ -53,12 +53,11 @@ AFTER_SECONDS = 60.0
 
 
 def throughput_of(case: Case, windows: Sequence[Window], after: float) -> Curve:
-    """Throughput of the victim on the targets of the case in each window that ends after a time."""
+    """Throughput of the victim, as its usual one on all its targets, in each window that ends after a time."""
     begin, end = time_of_curve(case)
     newest = takewhile(lambda window: window.end > max(after, begin), reversed(windows))
-    return tuple((window.end, sum(load.moved_bytes / window.seconds_of(target) for target in case.targets
-                                  if (load := window.loads.get((target, case.victim))) is not None))
-                 for window in reversed([*newest]) if window.end <= end)
+    return tuple((window.end, window.moved.get(case.victim, 0.0)) for window in reversed([*newest])
+                 if window.end <= end)
 
 
 def time_of_curve(case: Case) -> tuple[float, float]:
