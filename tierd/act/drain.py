@@ -378,6 +378,7 @@ class Drains:
             raise
         with self._lock:
             if not self._still_runs(drain):
+                self._forget_walk(drain.target)  # what it found here is found again
                 return
             if actions:
                 drain.queued += len(actions)
@@ -389,9 +390,9 @@ class Drains:
             size = sum(action.size_bytes for action in actions)
             log.info("drain of %s: queued %s, %s", drain.target, count_of(len(actions), "file"), bytes_text(size))
 
-    @staticmethod
-    def _still_runs(drain: Drain) -> bool:
-        return drain.phase is Phase.RUNNING
+    def _still_runs(self, drain: Drain) -> bool:
+        """Whether it was neither paused nor ended, and no other one has taken its place."""
+        return drain.phase is Phase.RUNNING and self._drains[drain.target] is drain
 
     def _look(self, drain: Drain, steps: Iterator[Visit], visits: int, until: float, found: list[StoredFile]) -> bool:
         """Examine entries. Returns whether the walk is over."""
@@ -413,8 +414,7 @@ class Drains:
                 continue
             if file is not None:
                 found.append(file)
-            if (len(found) >= QUEUE_FILES or self._clock.now() >= until
-                    or drain.phase is not Phase.RUNNING):
+            if len(found) >= QUEUE_FILES or self._clock.now() >= until or not self._still_runs(drain):
                 break
         return False
 

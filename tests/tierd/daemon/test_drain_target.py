@@ -526,3 +526,36 @@ def test_files_that_were_found_when_the_file_system_did_not_answer_are_found_aga
     monkeypatch.setattr(site.filesystem, call, away)
     run_to(site, "empty")
     assert on_target(site) == []
+
+
+@pytest.mark.parametrize(("first", "meanwhile", "then"), [
+    ("begin", ["pause"], ["resume"]), ("begin", ["pause", "resume"], []), ("begin", ["end", "begin"], []),
+    ("preview", ["begin"], [])])
+def test_what_a_walk_found_when_its_drain_was_changed_is_found_again(
+        site: Site, monkeypatch: pytest.MonkeyPatch, first: str, meanwhile: list[str], then: list[str]) -> None:
+    """The next walk began after the directories of this one, though their files were dropped: it found none."""
+    site.restart(drain={"scan_files_per_second": 1.0})
+    make(site, "/proj/a/found", plain(OST))
+    for name in "bcdefgh":
+        site.cluster.make_directory(f"/proj/{name}")
+    site.run(until=5)
+
+    def order(*acts: str) -> None:
+        for act in acts:
+            ask(site.socket, {"request": "drain-target", "target": NAME, "act": act.replace("preview", "begin"),
+                              "preview": act == "preview"})
+
+    entries, left = site.filesystem.entries, [meanwhile]
+
+    def changed_meanwhile(directory: str) -> Iterator[str]:
+        if directory == "/proj/b" and left:
+            order(*left.pop())
+        return entries(directory)
+
+    order(first)
+    monkeypatch.setattr(site.filesystem, "entries", changed_meanwhile)
+    while left:
+        site.run(until=site.cluster.now + 5)
+    order(*then)
+    run_to(site, "empty")
+    assert on_target(site) == []
