@@ -253,7 +253,8 @@ class Drains:
         if before is not None and before.phase in ACTIVE and preview:
             raise ValueError(f"a drain of {target} is {before.phase} already, so a dry run is not needed")
         if before is not None and before.limits:
-            raise ValueError(f"an earlier drain of {target} has not allowed new objects again: {before.trouble}")
+            raise ValueError(f"an earlier drain of {target} has not allowed new objects again: "
+                             f"{before.trouble or 'tierd does it as soon as acts are not held back'}")
 
     def full_name(self, target: str) -> str:
         """The full name of a target that is given as ``OST0004`` or as ``lustre-OST0004``."""
@@ -335,11 +336,9 @@ class Drains:
         present = self._creation.limits(drain.target)
         for mdt, count in tuple(drain.limits.items()):
             try:
-                if present.get(mdt) == 0:
+                if present.get(mdt, 0) == 0:  # or this node does not serve it, which raises
                     self._creation.set_limit(drain.target, mdt, count)
                     log.info("allowed new objects on %s again for %s: the limit is %d", drain.target, mdt, count)
-                elif mdt not in present:
-                    raise FileNotFoundError(2, "this node does not serve it now")
             except OSError as error:
                 drain.trouble = f"new objects cannot be allowed again for {mdt}: {error.strerror or error}"
                 continue

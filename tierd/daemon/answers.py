@@ -778,6 +778,13 @@ class DrainRow(Struct, frozen=True, kw_only=True):
         """The phase in words."""
         return "dry run: counting files" if self.preview and self.phase == "running" else DRAIN_STATES[self.phase]
 
+    @property
+    def given_back(self) -> str:
+        """Whether new objects are allowed again after the end."""
+        return self.trouble or (
+            f"tierd allows them again for {', '.join(self.stopped_mdts)} when it may act" if self.stopped_mdts else
+            "allowed again for the MDTs for which tierd had stopped them")
+
 
 DRAIN_STATES = {
     "running": "moving files", "paused": "paused", "empty": "empty: no file has an object there",

@@ -559,3 +559,24 @@ def test_what_a_walk_found_when_its_drain_was_changed_is_found_again(
     order(*then)
     run_to(site, "empty")
     assert on_target(site) == []
+
+
+def test_while_acts_are_held_back_an_end_does_not_claim_that_new_objects_are_allowed(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.creation = SimulatedObjectCreation(site.cluster)
+    site.restart(drain={"stop_new_objects": True}, web={"port": 0, "enabled": True})
+    site.run(until=5)
+    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    run_to(site, "empty")
+    shown(capsys, "pause", "night", site=site)
+    words = "tierd allows them again for MDT0000, MDT0001 when it may act; on each other MDS"
+    assert f"  new objects: {words} run: " in shown(capsys, "drain-target", "OST0004", "--end", site=site)
+    site.run(until=site.cluster.now + 10)
+    assert set(site.creation.limits(NAME).values()) == {0}
+    assert words in fetched(site, f"/drain/{NAME}")[1]
+    assert failed(capsys, "drain-target", "OST0004", "--yes", site=site).endswith(
+        "has not allowed new objects again: tierd does it as soon as acts are not held back\n")
+    shown(capsys, "resume", site=site)
+    site.run(until=site.cluster.now + 10)
+    assert "  new objects: allowed again for " in shown(capsys, "drain-target", "OST0004", "--show", site=site)
+    assert set(site.creation.limits(NAME).values()) == {20_000}
