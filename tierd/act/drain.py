@@ -27,7 +27,7 @@ from tierd.clock import Clock
 from tierd.config.act import DrainSettings
 from tierd.decide.relocation import Destinations, bytes_per_ost, ost_index, relocate
 from tierd.model import Action, Evidence, Finding, StoredFile, TargetFill
-from tierd.refusal import Refusal, of_error
+from tierd.refusal import Refusal, of_error, sentence_of
 from tierd.sense.file_walks import Visit, stored_file, walk
 from tierd.structs import decoded, json_text
 from tierd.text import bytes_text, count_of, quoted
@@ -299,6 +299,8 @@ class Drains:
         visits = int(min(max(now - self._stepped_at, 0.0), 60.0) * self._settings.scan_files_per_second)
         self._stepped_at = now
         for drain in self.all:
+            if self._gate.dry_run and not drain.preview:
+                continue  # it was begun before, and goes on when the dry run is over
             if drain.phase in {Phase.RUNNING, Phase.EMPTY, Phase.INCOMPLETE} and not drain.preview:
                 self._stop_new_objects(drain)
             elif drain.phase not in ACTIVE and drain.limits:
@@ -313,7 +315,7 @@ class Drains:
 
     def _stop_new_objects(self, drain: Drain) -> None:
         """Set the limits to 0 on the MDTs of this node. An MDS that was restarted has its default again."""
-        if not self._settings.stop_new_objects or self._gate.dry_run:
+        if not self._settings.stop_new_objects:
             return
         for mdt, count in self._creation.limits(drain.target).items():
             if count == 0:
@@ -478,6 +480,15 @@ class Drains:
         """Targets whose files are being moved, or will be when the drain is resumed."""
         return frozenset(drain.target for drain in self.all
                          if drain.phase in {Phase.RUNNING, Phase.PAUSED} and not drain.preview)
+
+    def waits_for(self, drain: Drain) -> str:
+        """Why a running drain begins no move now; "" if it does."""
+        state = self._gate.operating_state
+        if drain.phase is not Phase.RUNNING:
+            return ""
+        if self._gate.dry_run and not drain.preview:
+            return "tierd is in a dry run"
+        return sentence_of(state.last_held or self._gate.queue.delay_of(drain.key)) or state.draining
 
     def failed(self, drain: Drain) -> list[LeftFiles]:
         """Files whose moves of the present pass did not succeed, by reason."""

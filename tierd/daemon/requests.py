@@ -420,7 +420,7 @@ class ReadingRequests:
                        for each in [*drain.left.values(), *every.failed(drain)]),
             stopped_mdts=tuple(sorted(drain.limits)),
             stop_command=set_command(drain.target, 0) if every.unstopped(drain.target) else "",
-            give_back_command=set_command(drain.target, counts), waits_for=sentence_of(gate.queue.delay_of(drain.key)))
+            give_back_command=set_command(drain.target, counts), waits_for=every.waits_for(drain))
 
     def _list(self, request: Request) -> answers.ListAnswer:
         of, most = text_of(request, "of"), count_in(request, "most", 500)

@@ -424,6 +424,8 @@ def test_nothing_moves_while_acts_are_held(site: Site, change: str) -> None:
     site.run(until=site.cluster.now + 60)
     assert len(on_target(site)) == 8
     assert row(site)["queued_moves"] == 0
+    state = ask(site.socket, {"request": "status"})
+    assert row(site)["waits_for"] == (state["held"] or state["draining"]) != ""
 
 
 def test_modes_do_not_apply_to_an_order(site: Site) -> None:
@@ -580,3 +582,22 @@ def test_while_acts_are_held_back_an_end_does_not_claim_that_new_objects_are_all
     site.run(until=site.cluster.now + 10)
     assert "  new objects: allowed again for " in shown(capsys, "drain-target", "OST0004", "--show", site=site)
     assert set(site.creation.limits(NAME).values()) == {20_000}
+
+
+def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """It queued all files again in each pass, and ended as incomplete, with no file left."""
+    site.creation = SimulatedObjectCreation(site.cluster)
+    site.restart(drain={"stop_new_objects": True}, limits={"files_per_second": 1.0})
+    make_files(site)
+    site.run(until=5)
+    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    site.run(until=site.cluster.now + 10)
+    site.restart(act={"dry_run": True}, limits={"files_per_second": 50.0})
+    left = on_target(site)
+    site.run(until=site.cluster.now + 200)
+    assert "  waits: tierd is in a dry run\n" in shown(capsys, "drain-target", site=site)
+    assert on_target(site) == left != []
+    shown(capsys, "drain-target", "OST0004", "--pause", site=site)
+    shown(capsys, "drain-target", "OST0004", "--end", site=site)
+    site.run(until=site.cluster.now + 10)
+    assert set(site.creation.limits(NAME).values()) == {0}, "a dry run changes nothing"
