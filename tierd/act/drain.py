@@ -19,6 +19,7 @@ from enum import StrEnum
 from threading import RLock
 
 from lustre.creation import ObjectCreation
+from lustre.fid import Fid
 from lustre.filesystem import Filesystem, Space
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
@@ -369,10 +370,10 @@ class Drains:
                 steps = self._walks[drain.target] = walk(
                     self._filesystem, self._tops, drain.after,
                     lambda directory, why: drain.leave(why.about("a directory cannot be read"), directory))
-        found: list[StoredFile] = []
+        found: dict[Fid, StoredFile] = {}
         try:
             over = self._look(drain, steps, visits, until, found)
-            actions = self._actions(drain, found)
+            actions = self._actions(drain, found.values())
         except OSError:
             with self._lock:
                 self._forget_walk(drain.target)  # its files are found again, after the last finished directory
@@ -395,7 +396,8 @@ class Drains:
         """Whether it was neither paused nor ended, and no other one has taken its place."""
         return drain.phase is Phase.RUNNING and self._drains[drain.target] is drain
 
-    def _look(self, drain: Drain, steps: Iterator[Visit], visits: int, until: float, found: list[StoredFile]) -> bool:
+    def _look(self, drain: Drain, steps: Iterator[Visit], visits: int, until: float,
+              found: dict[Fid, StoredFile]) -> bool:
         """Examine entries. Returns whether the walk is over."""
         index = {ost_index(drain.target)}
         for _ in range(visits):
@@ -414,12 +416,12 @@ class Drains:
                 drain.leave(of_error(error), visit.path)
                 continue
             if file is not None:
-                found.append(file)
+                found.setdefault(file.fid, file)  # it may have several names
             if len(found) >= QUEUE_FILES or self._clock.now() >= until or not self._still_runs(drain):
                 break
         return False
 
-    def _actions(self, drain: Drain, found: list[StoredFile]) -> list[Action]:
+    def _actions(self, drain: Drain, found: Collection[StoredFile]) -> list[Action]:
         """Moves of the files that may move. Counts all, and the others with their reasons."""
         if not found:
             return []

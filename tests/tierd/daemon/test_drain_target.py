@@ -601,3 +601,15 @@ def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site, capsys: pytest.Ca
     shown(capsys, "drain-target", "OST0004", "--end", site=site)
     site.run(until=site.cluster.now + 10)
     assert set(site.creation.limits(NAME).values()) == {0}, "a dry run changes nothing"
+
+
+def test_a_file_with_several_names_moves_once(site: Site) -> None:
+    file = make(site, "/proj/a/file", plain(OST))
+    site.cluster.make_directory("/proj/b")
+    for place in ("/proj/a", "/proj/b"):
+        site.cluster.namespace.lookup(place).children["link"] = file
+    site.run(until=5)
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+    run_to(site, "empty")
+    entries = ask(site.socket, {"request": "history", "last": 10})["entries"]
+    assert [(entry["place"], entry["outcome"]) for entry in entries] == [("/proj/a/file", "done")]
