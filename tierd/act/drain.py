@@ -508,6 +508,8 @@ def ended_sentences(drain: Drain, failed: list[LeftFiles]) -> Iterator[str]:
         yield (f"drain of {drain.target} is complete: {count_of(drain.examined, 'entry', 'entries')} examined in the "
                "last pass, and no file has an object there")
     else:
-        yield f"drain of {drain.target} is incomplete: {count_of(sum(each.count for each in left), 'file')} left there"
+        count = sum(each.count for each in left)
+        what = f"{count_of(count, 'file')} left there" if left else f"each of {drain.passes} passes found files there"
+        yield f"drain of {drain.target} is incomplete: {what}"
     for each in left:
         yield f"      {each.count} left: {each.sentence}: {', '.join(map(quoted, each.examples))}"

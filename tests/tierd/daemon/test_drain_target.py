@@ -613,3 +613,16 @@ def test_a_file_with_several_names_moves_once(site: Site) -> None:
     run_to(site, "empty")
     entries = ask(site.socket, {"request": "history", "last": 10})["entries"]
     assert [(entry["place"], entry["outcome"]) for entry in entries] == [("/proj/a/file", "done")]
+
+
+def test_a_drain_that_finds_files_in_each_pass_names_no_number_of_files_left(site: Site) -> None:
+    make_files(site, 1)
+    site.run(until=5)
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+    number = 0
+    while row(site)["phase"] == "running":
+        make(site, f"/proj/late{number}", plain(OST))
+        number += 1
+        site.run(until=site.cluster.now + 5)
+    assert row(site)["phase"] == "incomplete"
+    assert f"drain of {NAME} is incomplete: each of 6 passes found files there" in site.said
