@@ -174,8 +174,6 @@ def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal],
 
 
 _ORDER_COLUMNS = "direction, path, by, kind, reason, most_files, most_bytes, fid, fs, dry_run, since"
-PendingOrder = tuple[Order, OrderPlan | None]
-"""An order, with its plan if it is known already."""
 
 
 class TryAgainError(ValueError):
@@ -191,14 +189,14 @@ class OrderInbox:
         self._stamp = stamp
         self._most = most
         self._lock = threading.Lock()
-        self._waiting: deque[tuple[int, PendingOrder]] = deque()
+        self._waiting: deque[tuple[int, Order]] = deque()
         self._taken: list[int] = []
 
-    def put(self, orders: Sequence[PendingOrder]) -> None:
+    def put(self, orders: Sequence[Order]) -> None:
         """Accept all orders, or none. Raises TryAgainError if the inbox is full or the journal cannot be written."""
         stamp = self._stamp()
         rows = [(o.direction, to_bytes(o.path), o.by, o.kind, o.reason, o.most_files, o.most_bytes,
-                 None if o.fid is None else str(o.fid), stamp.fs, stamp.dry_run, stamp.since) for o, _ in orders]
+                 None if o.fid is None else str(o.fid), stamp.fs, stamp.dry_run, stamp.since) for o in orders]
         with self._lock:
             if len(self._waiting) + len(orders) > self._most:
                 raise TryAgainError(f"{len(self._waiting)} of at most {self._most} orders wait; try again later")
@@ -211,7 +209,7 @@ class OrderInbox:
                 raise TryAgainError(f"the journal cannot be written ({error}); try again later") from error
             self._waiting.extend(zip(numbers, orders, strict=True))
 
-    def take(self, most: int) -> list[PendingOrder]:
+    def take(self, most: int) -> list[Order]:
         """Take the oldest orders. The journal stores them until :meth:`done`."""
         with self._lock:
             taken = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
@@ -237,7 +235,7 @@ class OrderInbox:
                     dropped.append((order, why))
                     self._taken.append(number)
                 else:
-                    self._waiting.append((number, (order, None)))
+                    self._waiting.append((number, order))
         self.done()
         return dropped
 

@@ -71,9 +71,9 @@ class ChangingRequests:
             return
         handed_over: dict[tuple[str, str, str], OrderPlan] = {}
         waiting, queue = self._inbox.take(ORDERS_PER_CYCLE), self._daemon.remediations.queue_order
-        for order, found in waiting:
+        for order in waiting:
             try:
-                made = found or self._made(order)
+                made = self._made(order)  # again: files may have been queued or changed since
             except OSError as error:
                 made = OrderPlan()
                 made.left_out[of_error(error)] += 1
@@ -181,7 +181,7 @@ class ChangingRequests:
                       most_bytes=max(1, count_in(request, "most_bytes", 1 << 40)), fid=fid)
         made = self._made(order)
         if made.actions and not request.get("preview"):
-            self._inbox.put([(order, made)])
+            self._inbox.put([order])
         return answers.OrderAnswer.of(
             order, files=len(made.actions), size_bytes=made.size_bytes,
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
@@ -198,8 +198,7 @@ class ChangingRequests:
             raise ValueError("submit takes a list of paths")
         by, reason = f"{request.get('by')} (submit)", printable(str(request.get("reason") or ""))
         whole = [from_root(self._settings.filesystem.mount, path) for path in paths]
-        self._inbox.put([(Order(direction, path, by, OrderKind.SUBMISSION, reason, most_files=1), None)
-                         for path in whole])
+        self._inbox.put([Order(direction, path, by, OrderKind.SUBMISSION, reason, most_files=1) for path in whole])
         return answers.SubmitAnswer(len(paths), len(self._inbox))
 
     def _drain_target(self, request: Request) -> answers.DrainsAnswer | answers.DrainPlanAnswer:

@@ -54,6 +54,19 @@ def test_an_order_says_what_it_leaves_to_another(site: Site, capsys: pytest.Capt
         assert f"left out: {waiting}: tierd moves the file for another finding or order already" in said
 
 
+def test_two_orders_for_the_same_files_before_a_cycle_are_not_both_carried_out(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second one said that the files were queued, and nothing became of it."""
+    site.cluster.make_file("/proj/keep/file", 1 << 20)
+    for _ in range(2):
+        shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=5)
+    assert "queued 1 file" in shown(capsys, "explain", "O1", site=site)
+    explained = shown(capsys, "explain", "O2", site=site)
+    assert "queued 0 files" in explained
+    assert "left out: 1 (tierd moves the file for another finding or order already)" in explained
+
+
 class Napping(threading.Event):
     """The daemon continues while a client waits."""
 
@@ -236,9 +249,9 @@ def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.Mon
 
 def test_a_full_inbox_asks_to_try_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     inbox = OrderInbox(Journal(tmp_path / "j").db, lambda: Stamp("lustre", False, 1.0), most=2)
-    inbox.put([(Order("promote", "/a", "x"), None)])
+    inbox.put([Order("promote", "/a", "x")])
     with pytest.raises(ValueError, match="1 of at most 2 orders wait; try again later"):
-        inbox.put([(Order("promote", "/a", "x"), None)] * 2)
+        inbox.put([Order("promote", "/a", "x")] * 2)
     assert len(inbox.take(9)) == 1
 
     def full(_: object) -> dict[str, object]:

@@ -246,7 +246,7 @@ def test_a_journal_that_cannot_be_written_asks_to_try_again(tmp_path: Path) -> N
     with closing(sqlite3.connect(tmp_path / "j")) as db:
         db.execute("DROP TABLE waiting_orders")
     with pytest.raises(ValueError, match=r"the journal cannot be written .*; try again later"):
-        inbox.put([(Order("promote", "/a", "x"), None)])
+        inbox.put([Order("promote", "/a", "x")])
     assert len(inbox) == 0
     journal.close()
 

@@ -61,7 +61,7 @@ def test_every_kind_of_row_is_read(tmp_path: Path) -> None:
     assert [each.dropped for each in StagingStore(journal.db).of_job("18", 9)] == [4]
     inbox = OrderInbox(journal.db, lambda: moves[0].stamp)
     assert inbox.reload(lambda _: None) == []
-    assert [order for order, _ in inbox.take(9)] == [
+    assert inbox.take(9) == [
         Order("demote", ODD, "hood (submit)", OrderKind.SUBMISSION, "old rule", 1, fid=Fid(0x200000401, 9)),
         Order("promote", "/proj/c", "root")]
     journal.close()
