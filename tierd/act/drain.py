@@ -28,7 +28,7 @@ from tierd.clock import Clock
 from tierd.config.act import DrainSettings
 from tierd.decide.relocation import Destinations, bytes_per_ost, ost_index, relocate
 from tierd.model import Action, Evidence, Finding, StoredFile, TargetFill
-from tierd.refusal import Refusal, of_error, sentence_of
+from tierd.refusal import Refusal, of_error
 from tierd.sense.file_walks import Visit, stored_file, walk
 from tierd.structs import decoded, json_text
 from tierd.text import bytes_text, count_of, quoted
@@ -162,10 +162,7 @@ def drains_from_json(text: str) -> dict[str, Drain]:
     >>> drains_from_json(drains_to_json({one.target: one})) == {one.target: one}
     True
     """
-    try:
-        return {drain.target: drain for drain in decoded(text or "[]", list[Drain])}
-    except ValueError as error:
-        raise ValueError(f"the journal has a drain that cannot be read: {error}") from error
+    return {drain.target: drain for drain in decoded(text or "[]", list[Drain])}
 
 
 class Drains:
@@ -196,8 +193,8 @@ class Drains:
         try:
             self._drains = drains_from_json(journal.state().get(DRAINS_STATE, ""))
         except ValueError as error:  # of a later release: it stays in the journal
-            self._unusable = str(error)
-            log.error("%s; tierd drains no target", error)
+            self._unusable = f"the journal has a drain that cannot be read: {error}"
+            log.error("%s; tierd drains no target", self._unusable)
 
     @property
     def all(self) -> tuple[Drain, ...]:
@@ -248,11 +245,9 @@ class Drains:
     def _check_free(self, target: str, *, preview: bool) -> None:
         """A dry run that still counts does not prevent a drain, which takes its place."""
         before = self._drains.get(target)
-        if before is not None and before.phase in ACTIVE and before.preview == preview:
-            what, see = ("dry run", "--show") if preview else ("drain", "--show; --end ends it")
-            raise ValueError(f"a {what} of {target} is {before.phase}: see tierctl drain-target {target} {see}")
-        if before is not None and before.phase in ACTIVE and preview:
-            raise ValueError(f"a drain of {target} is {before.phase} already, so a dry run is not needed")
+        if before is not None and before.phase in ACTIVE and (preview or not before.preview):
+            what, see = ("dry run", "--show") if before.preview else ("drain", "--show; --end ends it")
+            raise ValueError(f"a {what} of {target} is {before.phase} already: see tierctl drain-target {target} {see}")
         if before is not None and before.limits:
             raise ValueError(f"an earlier drain of {target} has not allowed new objects again: "
                              f"{before.trouble or 'tierd does it as soon as acts are not held back'}")
@@ -278,11 +273,10 @@ class Drains:
                 raise ValueError(f"the drain of {target} is {drain.phase}")
             if act != "resume":
                 self._gate.drop(drain.key)
-                self._forget_walk(target)
             elif drain.phase is not Phase.PAUSED:
                 drain.passes = 1
                 drain.begin_pass(self._clock.now())
-                self._forget_walk(target)
+            self._forget_walk(target)
             drain.phase = becomes
             self._store()
             return drain
@@ -302,7 +296,7 @@ class Drains:
         for drain in self.all:
             if self._gate.dry_run and not drain.preview:
                 continue  # it was begun before, and goes on when the dry run is over
-            if drain.phase in {Phase.RUNNING, Phase.EMPTY, Phase.INCOMPLETE} and not drain.preview:
+            if drain.phase in ACTIVE - {Phase.PAUSED} and self._settings.stop_new_objects and not drain.preview:
                 self._stop_new_objects(drain)
             elif drain.phase not in ACTIVE and drain.limits:
                 self._give_back_new_objects(drain)
@@ -316,8 +310,6 @@ class Drains:
 
     def _stop_new_objects(self, drain: Drain) -> None:
         """Set the limits to 0 on the MDTs of this node. An MDS that was restarted has its default again."""
-        if not self._settings.stop_new_objects:
-            return
         for mdt, count in self._creation.limits(drain.target).items():
             if count == 0:
                 continue
@@ -362,8 +354,6 @@ class Drains:
         if self._gate.queue.waiting_for(drain.key):
             return
         with self._lock:
-            if drain.phase is not Phase.RUNNING:
-                return
             drain.after = self._reached.get(drain.target, drain.after)
             steps = self._walks.get(drain.target)
             if steps is None:
@@ -385,12 +375,11 @@ class Drains:
             if actions:
                 drain.queued += len(actions)
                 self._gate.submit(actions, drain.finding)
+                size = sum(action.size_bytes for action in actions)
+                log.info("drain of %s: queued %s, %s", drain.target, count_of(len(actions), "file"), bytes_text(size))
             elif over and not self._gate.has_moves(drain.key):
                 self._end_pass(drain)
             self._store()
-        if actions:
-            size = sum(action.size_bytes for action in actions)
-            log.info("drain of %s: queued %s, %s", drain.target, count_of(len(actions), "file"), bytes_text(size))
 
     def _still_runs(self, drain: Drain) -> bool:
         """Whether it was neither paused nor ended, and no other one has taken its place."""
@@ -482,15 +471,6 @@ class Drains:
         """Targets whose files are being moved, or will be when the drain is resumed."""
         return frozenset(drain.target for drain in self.all
                          if drain.phase in {Phase.RUNNING, Phase.PAUSED} and not drain.preview)
-
-    def waits_for(self, drain: Drain) -> str:
-        """Why a running drain begins no move now; "" if it does."""
-        state = self._gate.operating_state
-        if drain.phase is not Phase.RUNNING:
-            return ""
-        if self._gate.dry_run and not drain.preview:
-            return "tierd is in a dry run"
-        return sentence_of(state.last_held or self._gate.queue.delay_of(drain.key)) or state.draining
 
     def failed(self, drain: Drain) -> list[LeftFiles]:
         """Files whose moves of the present pass did not succeed, by reason."""
