@@ -314,12 +314,11 @@ def summary(staging: Staging, outcomes: dict[str, int], reasons: dict[str, int])
     done = staging.in_place + outcomes.get("done", 0) + outcomes.get("already", 0)
     would = outcomes.get("dry-run", 0)
     missing = Counter(missing_files(staging)) + Counter(reasons)
-    all_files = max(staging.files + staging.in_place + sum(staging.left_out.values()), done + would)
-    verb = ("would stage" if would else "staged") + (" in" if staging.direction == "promote" else " out")
+    planned = staging.files + staging.in_place + sum(staging.left_out.values())
+    all_files = done + would if succeeded(staging, reasons) else max(planned, done + would)  # others were removed
+    verb = ("dry run: would stage" if would else "staged") + (" in" if staging.direction == "promote" else " out")
     size = bytes_text(staging.size_bytes)
     words = f"{verb} {done + would} of {count_of(all_files, 'file')} ({size}) of {quoted(staging.path)}"
-    if would:
-        words = f"dry run: {words}"
     until = {StagingState.EXPIRED: " before the deadline", StagingState.CANCELLED: " before it was cancelled",
              StagingState.ENDED: ""}.get(staging.state, " so far")
     return words + until + "".join(f"; {count} not: {reason}" for reason, count in missing.most_common(2))

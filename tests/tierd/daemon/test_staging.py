@@ -85,6 +85,18 @@ def test_files_in_place_need_no_move(site: Site) -> None:
     assert found.sentence == "staged in 1 of 1 file (0 B) of /proj/a"
 
 
+def test_a_file_that_is_removed_before_its_turn_is_not_missing(site: Site) -> None:
+    site.restart(limits=GeneralLimits(files_per_second=0.5))
+    files(site, *(f"/proj/d/{number}" for number in range(5)))
+    stage(site, "/proj/d")
+    site.run(until=5)
+    site.cluster.namespace.remove(site.cluster.namespace.lookup("/proj/d/4"), site.cluster.now)
+    for second in (20, 40):
+        site.run(until=second)
+        (found,) = state(site)
+    assert (found.succeeded, found.sentence) == (True, "staged in 4 of 4 files (500 kB) of /proj/d")
+
+
 def test_the_deadline_drops_what_is_not_begun(site: Site) -> None:
     site.restart(limits=GeneralLimits(files_per_second=0.5))
     files(site, *(f"/proj/d/{number}" for number in range(50)))
