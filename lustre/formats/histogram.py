@@ -75,8 +75,8 @@ def uppers_of(name: bytes, labels: tuple[bytes, ...]) -> tuple[tuple[int, ...], 
     Raises ValueError for an invalid label.
     """
     values = [_value(label) for label in labels]
-    if any(value > LAST_LABEL for value in values):
-        raise ValueError(f"a label beyond the kernel's last bucket: {max(values)}")
+    if values != sorted({*values}) or max(values, default=0) > LAST_LABEL:
+        raise ValueError(f"labels that do not rise, or are beyond the kernel's last bucket: {values}")
     last = values[-1] if values else 0
     kernels_last = 31 if name in LINEAR else 1 << (30 if name in LABELS else 31)
     return tuple(map(LABELS[name], values) if name in LABELS else values), last == kernels_last

@@ -58,9 +58,9 @@ class Policy:
 
 def parse(data: bytes) -> Rows[Policy]:
     sections = list(parts(SECTION, data, 0, len(data)))
-    policies = tuple([
-        Policy(section[1], name, argument, state, int(queued), active=int(active))
+    policies = {
+        (section[1], name): Policy(section[1], name, argument, state, int(queued), active=int(active))
         for section, end in sections
         for name, argument, state, queued, active in _POLICY.findall(data, section.end(), end)
-    ])  # fmt: skip
-    return Rows(policies, header.skipped_lines(data, len(sections) + 5 * len(policies)))
+    }  # fmt: skip
+    return Rows(tuple(policies.values()), header.skipped_lines(data, len(sections) + 5 * len(policies)))

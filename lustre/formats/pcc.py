@@ -43,6 +43,6 @@ class Backend:
 
 def parse(data: bytes) -> Rows[Backend]:
     title = _TITLE.match(data)
-    rows = list(_BACKEND.finditer(data))
-    backends = tuple([Backend(row[1], int(row[2]), int(row[3])) for row in rows])
-    return Rows(backends, header.skipped_lines(data, bool(title) + sum([row[0].count(b"\n") for row in rows])))
+    rows = {row[1]: row for row in _BACKEND.finditer(data)}  # by path, because Lustre adds no path twice
+    backends = tuple([Backend(path, int(row[2]), int(row[3])) for path, row in rows.items()])
+    return Rows(backends, header.skipped_lines(data, bool(title) + sum([row[0].count(b"\n") for row in rows.values()])))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.jobs.texts import MAX_JOB_BYTES
+from tests.exporter.written import files_of
 
 OSC = "sys/kernel/debug/lustre/osc"
 FIRST = f"{OSC}/lustre-OST0000-osc-ff1100011d6c9800"
@@ -138,6 +139,16 @@ def test_a_counter_printed_twice_is_one_series(grow, exporter, samples) -> None:
     running = exporter(grow({"proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/stats": line + line}))
     assert len(samples(running.scrape())) == 1
     assert running.skipped() == {"llite.*.stats": 1}
+
+
+@pytest.mark.parametrize("role", [("2.16", "client"), ("2.16", "oss"), ("2.16", "mds"), ("2.17", "seldom")], ids=str)
+@pytest.mark.parametrize("repeat", [lambda text: text + text,
+                                    lambda text: "".join([2 * line for line in text.splitlines(keepends=True)])],
+                         ids=["text", "lines"])
+def test_texts_that_repeat_themselves_repeat_no_series(grow, exporter, samples, role, repeat) -> None:
+    running = exporter(grow({path: repeat(text) for path, text in files_of(*role)}))
+    samples(running.scrape())
+    assert running.reasons() == {}
 
 
 HOSTILE = 'a"b\\c%d{}\u2028é'

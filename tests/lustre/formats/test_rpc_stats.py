@@ -55,6 +55,7 @@ def test_brw_of_2_15() -> None:
     (b"434  19  82", b"43x4  19  82"),
     (b"|          2   0  22", b"           2   0  22"),
     (b"4:\t\t       434", b"4\t\t       434"),
+    (b"4:\t\t       434", b"2:\t\t       434"),
     (b"1024:\t\t         9   0 100   |         35  16 100\n", b""),
 ])
 def test_a_damaged_table_is_dropped_whole_and_alone(capture: Unpack, damage: tuple[bytes, bytes]) -> None:
