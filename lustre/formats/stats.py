@@ -43,7 +43,7 @@ from lustre.formats.opcodes import Opcode
 from lustre.formats.outline import Outline, Place
 
 COUNTER = re.compile(
-    rb"^(\S++(?: (?!\d{1,20}+ samples)\S++)*) ++(\d{1,20}+) samples \[([^\]\s]*+)\]"
+    rb"^(\S++(?: (?!\d{1,20}+ samples)\S++)*)[ \t]++(\d{1,20}+) samples \[([^\]\s]*+)\]"
     rb"(?: (-?+\d{1,20}+) (-?+\d{1,20}+) (-?+\d{1,20}+)(?: -?+\d{1,20}+)?)?[ \t]*+\n",
     re.MULTILINE,
 )
