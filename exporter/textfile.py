@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -16,7 +17,9 @@ def write_metrics(pieces: Iterable[bytes], output: Path | None) -> int:
         sys.stdout.buffer.writelines(pieces)
         return 0
     try:
-        write_atomically(output, pieces)
+        if output.exists() and not output.is_file():  # to replace /dev/null would harm the node
+            raise FileExistsError(errno.EEXIST, "it exists, and is no regular file")
+        write_atomically(Path(os.path.realpath(output)), pieces)  # /dev/stdout is a link
     except OSError as error:
         complain(f"lustre-exporter: cannot write {output}: {error.strerror}")
         return 1

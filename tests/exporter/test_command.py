@@ -47,6 +47,19 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line(capture, tmp_path
     assert re.fullmatch(r"lustre-exporter: cannot write .*: No such file or directory\n", capsys.readouterr().err)
 
 
+def test_output_replaces_files_only(capture, tmp_path, capsys) -> None:
+    device, link, target = tmp_path / "null", tmp_path / "stdout", tmp_path / "lustre.prom"
+    os.mkfifo(device)
+    assert main(["--output", str(device), *roots(capture("2.17.57/tree-idle"))]) == 1
+    assert device.is_fifo()
+    assert capsys.readouterr().err == f"lustre-exporter: cannot write {device}: it exists, and is no regular file\n"
+    target.touch()
+    link.symlink_to(target)
+    assert main(["--output", str(link), *roots(capture("2.17.57/tree-idle"))]) == 0
+    assert link.is_symlink()
+    assert b"lustre_llite_operations_total" in target.read_bytes()
+
+
 @pytest.mark.parametrize(("arguments", "complaint"), [
     (["--path.procfs=/no/such/place"], "--path.procfs: /no/such/place is not a directory"),
     (["--web.listen-address=nowhere"], "'nowhere' is not a listen address"),
