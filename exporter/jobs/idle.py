@@ -6,7 +6,6 @@ future, from a wrong server clock, does not count. A job without a time of activ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from exporter.clock import Clock
@@ -28,7 +27,8 @@ class IdleFilter:
         """Return the active items (the same list if all are active), and the time since when jobs count as active."""
         if not self.seconds:
             return items, 0
-        since = self._since([item.newest if isinstance(item, IdleRun) else item.active_at for item in items])
+        times = [item.newest if isinstance(item, IdleRun) else item.active_at for item in items]
+        since = self.since(max(times, default=0))
         found: list[Item] = []
         for item in items:
             if isinstance(item, IdleRun) and item.oldest < since:
@@ -41,15 +41,12 @@ class IdleFilter:
         if not self.seconds:
             return texts
         times = list(map(job_stats.active_at, texts))
-        since = self._since(times)
+        since = self.since(max(times, default=0))
         return [text for text, at in zip(texts, times, strict=True) if _is_active(at, since)]
 
     def since(self, newest: int) -> int:
         """Return the time since when jobs count as active, from the time of the newest activity of any job."""
-        return min(newest, int(self.wall())) - self.seconds if self.seconds else NEVER_IDLE
-
-    def _since(self, times: Iterable[int]) -> int:
-        return min(max(times, default=0), int(self.wall())) - self.seconds
+        return max(NEVER_IDLE, min(newest, int(self.wall())) - self.seconds) if self.seconds else NEVER_IDLE
 
 
 def _is_active(active_at: int, since: int) -> bool:

@@ -31,6 +31,12 @@ def test_counters_at_zero_are_left_out(grow, exporter, samples) -> None:
     }
 
 
+def test_any_idle_time_can_be_set(grow, exporter, samples) -> None:
+    running = exporter(grow({OST: stats(reader("a", 1))}), jobs_idle_seconds=10**30)
+    assert by_job(samples, running.scrape("jobs")) == {"a": "1"}
+    assert running.reasons() == {}
+
+
 def test_each_target_shows_when_its_counters_were_read(grow, exporter, samples) -> None:
     root = grow({OST: stats(reader("a", 1)), OST.replace("OST0000", "OST0001"): stats(reader("a", 1))})
     running = exporter(root)
