@@ -18,7 +18,7 @@ from exporter.jobs.limit import LimitedJobs
 from exporter.jobs.lines import NAMES, compiled_table, lines_of
 from exporter.jobs.numbers import NumbersReader
 from exporter.jobs.statistics import FAMILIES, IDLE, JOBS, READ_AT, Chunks, Read
-from exporter.jobs.texts import IdleRun, Item, Job, JobPieces, JobTexts
+from exporter.jobs.texts import IdleRun, Item, Job, JobPieces, JobTexts, active_at
 from exporter.node import Node
 from lustre.formats import job_stats
 
@@ -80,7 +80,7 @@ class CompiledJobs:
         self._labels = labels
         self._idle = shared.idle
         self._pieces = JobPieces()
-        self._table = table(labels, NAMES, partial(lines_of, labels=labels, quick=None), _active_at)
+        self._table = table(labels, NAMES, partial(lines_of, labels=labels, quick=None), active_at)
         self._since = NEVER_IDLE
         """Jobs that were not active since then are idle."""
 
@@ -101,10 +101,6 @@ class CompiledJobs:
         return odd + skipped
 
 
-def _active_at(times: bytes) -> int:
-    return job_stats.active_at(b"\n" + times)  # active_at searches after the first line
-
-
 def collect_apart(read: Read, page: MetricsPage, labels: bytes, idle: IdleFilter) -> int | None:
     """Show the jobs after a second reading: names are equal, a job is listed twice, or a job has no lines yet."""
     pieces: list[bytes] = []
@@ -115,10 +111,13 @@ def collect_apart(read: Read, page: MetricsPage, labels: bytes, idle: IdleFilter
     taken: set[bytes] = set()
     _, _, skipped = job_stats.extent(whole)
     texts = job_stats.split(whole)
-    for text in idle.active_texts(texts):
+    active = idle.active_texts(texts)
+    once = {text.partition(b"\n")[0]: text for text in reversed(active)}  # of a job listed twice, the first counts
+    for text in reversed(once.values()):
         columns.add_one(*lines_of(text, labels, taken), taken)
-    put_jobs(page, labels, len(texts), columns.jobs, columns.chunks)
-    return skipped + columns.skipped
+    twice = len(active) - len(once)
+    put_jobs(page, labels, len(texts) - twice, columns.jobs, columns.chunks)
+    return skipped + columns.skipped + twice
 
 
 def put_jobs(

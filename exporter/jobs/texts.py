@@ -215,7 +215,7 @@ class JobTexts:
             if job.times != times:
                 self._changed += 1
                 job.mark = None if job.times else job.mark
-                job.times, job.stale, job.active_at = times, True, _active_at(times)
+                job.times, job.stale, job.active_at = times, True, active_at(times)
             elif (now := mark(data, begin, following)) != job.mark:
                 job.mark, job.stale = now, True
             if job.stale and (job.active_at >= self._since or job.active_at == job_stats.UNKNOWN):
@@ -238,7 +238,7 @@ class JobTexts:
         self._jobs, self._runs = {}, {}
 
 
-def _active_at(times: bytes) -> int:
+def active_at(times: bytes) -> int:
     """Return the time of last activity in whole seconds since 1970, or ``UNKNOWN``."""
     seconds = times[_TIME_BEGIN:_TIME_END]
     if seconds.isdigit() and times[:_TIME_BEGIN] == _TIME and times[_TIME_END : _TIME_END + 1] == b".":
