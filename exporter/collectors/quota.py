@@ -150,7 +150,7 @@ def _limits(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tupl
         labels = label_text(fs=fs, **where_limited, type=type_, id=str(entry.id))
         page.sample(hard, labels, entry.hard * unit if entry.hard else None)
         page.sample(soft, labels, entry.soft * unit if entry.soft else None)
-        page.sample(granted, labels, entry.granted * unit)
+        page.sample(granted, labels, entry.granted * unit if entry.granted >= 0 else None)
         if entry.id and entry.grace_end and not entry.default and not is_lqa:
             page.sample(GRACE, labels + extra, entry.grace_end)
 

@@ -57,12 +57,12 @@ from lustre.formats.rows import Rows
 
 _TITLE = re.compile(rb"\A(?:global_pool\d{1,10}+_(?:dt|md)_[a-z]{3}|global_index_copy:|[a-z]{3}_accounting:)[ \t]*+\n")
 _LIMIT = re.compile(
-    rb"^- id: ++(\d{1,20}+)[ \t]*+\n  limits: ++\{ hard: ++(\d{1,20}+), soft: ++(\d{1,20}+), granted: ++(\d{1,20}+),"
-    rb" time: ++(\d{1,20}+) \}[ \t]*+\n",
+    rb"^- id: ++(\d{1,20}+)[ \t]*+\n  limits: ++\{ hard: ++(\d{1,20}+), soft: ++(\d{1,20}+),"
+    rb" granted: ++(?:(\d{1,18}+)|\d++), time: ++(\d{1,20}+) \}[ \t]*+\n",
     re.MULTILINE,
 )
 _ACCOUNT = re.compile(
-    rb"^- id: ++(\d{1,20}+)[ \t]*+\n  usage: ++\{ inodes: ++(\d{1,20}+), kbytes: ++(\d{1,20}+) \}[ \t]*+\n",
+    rb"^- id: ++(\d{1,20}+)[ \t]*+\n  usage: ++\{ inodes: ++(\d{1,18}+), kbytes: ++(\d{1,16}+) \}[ \t]*+\n",
     re.MULTILINE,
 )
 _NOT_SUPPORTED = re.compile(rb"\Anot supported\s*+\Z")
@@ -77,7 +77,7 @@ class Limit:
     hard: int
     soft: int
     granted: int
-    """Granted to targets so far: used, or reserved for use."""
+    """Granted to targets so far: used, or reserved for use. -1 if the kernel's number has fallen below zero."""
     grace_end: int
     """End of the grace period in seconds since the epoch; 0 if it has not begun. For id 0: its length in seconds."""
     default: bool
@@ -97,12 +97,12 @@ class Accounts:
 
 
 def parse_limits(data: bytes) -> Rows[Limit]:
-    rows = [tuple(map(int, row)) for row in _LIMIT.findall(data)]
+    rows = [tuple([int(number or -1) for number in row]) for row in _LIMIT.findall(data)]
     entries = tuple([
         Limit(id_, hard, soft, granted, time & (_DEFAULT - 1), default=time >= _DEFAULT)
         for id_, hard, soft, granted, time in rows
     ])  # fmt: skip
-    return Rows(entries, _skipped(data, len(rows)))
+    return Rows(entries, _skipped(data, len(rows)) + sum([entry.granted < 0 for entry in entries]))
 
 
 def parse_accounts(data: bytes) -> Accounts:

@@ -33,6 +33,20 @@ def accounts(*usage: tuple[int, int, int]) -> str:
     return "usr_accounting:\n" + "".join(rows)
 
 
+def test_what_fell_below_zero_in_the_kernel_is_left_out(grow, exporter, samples) -> None:
+    running = exporter(grow({
+        "proc/fs/lustre/qmt/lustre-QMT0000/dt-0x0/glb-usr": limits(2**64 - 4096, 6),
+        "proc/fs/lustre/osd-zfs/lustre-OST0000/quota_slave/acct_user": accounts(
+            (0, 5, 4), (1, 2**64 - 1, 4), (2, 7, 2**54 - 3), (3, 8, 9)),
+    }))  # fmt: skip
+    text = running.scrape("quota")
+    assert shown(samples, text, "lustre_quota_hard_limit_bytes", "id") == {"1000": "9216", "1001": "9216"}
+    assert shown(samples, text, "lustre_quota_granted_bytes", "id") == {"1001": "6144"}
+    assert shown(samples, text, "lustre_quota_used_files", "id") == {"0": "5", "3": "8"}
+    assert shown(samples, text, "lustre_quota_used_bytes", "id") == {"0": "4096", "3": "9216"}
+    assert running.skipped() == {"qmt.*.*.glb-usr": 1, "osd-zfs.*.quota_slave.acct_user": 4}
+
+
 def test_accounts_are_rendered_again_only_if_they_changed(grow, exporter, samples) -> None:
     paths = [f"proc/fs/lustre/osd-ldiskfs/lustre-OST000{n}/quota_slave/acct_user" for n in (0, 1)]
     root = grow({path: accounts((0, 5, 4), (1000, 7, 6)) for path in paths})
