@@ -24,7 +24,7 @@ from lustre.formats import header
 _CURRENT = re.compile(rb"^current[ _]index: ++(\d{1,20}+)[ \t]*+\n", re.MULTILINE)
 _HEADING = re.compile(rb"^ID ++index\b[^\n]*+\n", re.MULTILINE)
 _USER = re.compile(
-    rb"^(cl\d{1,10}+\S*+) ++(\d{1,20}+)(?: \((\d{1,20}+)\))?(?: mask=(\S*+))?[ \t]*+\n",
+    rb"^(cl\d{1,10}+\S*+) ++(\d{1,20}+)(?: \((?:(\d{1,9}+)|\d++)\))?(?: mask=(\S*+))?[ \t]*+\n",
     re.MULTILINE,
 )
 
@@ -38,7 +38,7 @@ class User:
     index: int
     """The last record that the user has cleared."""
     idle_seconds: int | None
-    """Seconds since the user last cleared records; None on 2.10."""
+    """Seconds since the user last cleared records; None on 2.10, and if the clock was set back (32 bits wrap then)."""
     mask: tuple[bytes, ...]
     """Record types in the user's mask; empty for a user without a mask."""
 

@@ -65,3 +65,10 @@ def test_changelog_users_of_older_releases() -> None:
     assert (oldest.current_index, oldest.users[0].idle_seconds, oldest.skipped) == (9, None, 0)
     old = changelog_users.parse(b"current index: 9\nID    index (idle seconds)\ncl1   7 (12)\ncl2   3 (1)\n")
     assert ([u.index for u in old.users], old.users[0].idle_seconds, old.skipped) == ([7, 3], 12, 0)
+
+
+def test_a_changelog_user_is_not_idle_since_a_time_in_the_future() -> None:
+    # lprocfs_changelog_users_cb prints the difference of two times in 32 bits
+    users = changelog_users.parse(b"current_index: 9\nID    index (idle) mask\ncl1   7 (4294967294) mask=MARK\n")
+    assert [(user.index, user.idle_seconds, user.mask) for user in users.users] == [(7, None, (b"MARK",))]
+    assert users.skipped == 0
