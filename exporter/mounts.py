@@ -69,7 +69,7 @@ class MountTable:
         views = (client_mounts(reader.root_text(path)) for path in _MOUNT_LISTS) if instances else ()
         listed = next(filter(None, views), [])
         if (instances, listed) != self._listed:
-            self._mounts = dict(_assign(reader, instances, listed))
+            self._mounts = dict(_assign(reader, instances, listed, self._mounts))
             self._listed = (instances, listed)
         return self._mounts
 
@@ -100,7 +100,7 @@ class MountTable:
 
 
 def _assign(
-    reader: ParameterReader, instances: list[tuple[str, str]], listed: list[tuple[str, str]]
+    reader: ParameterReader, instances: list[tuple[str, str]], listed: list[tuple[str, str]], before: Mounts
 ) -> Iterator[tuple[tuple[str, str], str]]:
     by_fs: dict[str, list[str]] = defaultdict(list)
     for fs, instance in instances:
@@ -108,7 +108,8 @@ def _assign(
     for fs, of_fs in by_fs.items():
         points = list(dict.fromkeys(point for listed_fs, point in listed if listed_fs == fs))
         for instance, name in _match(reader, fs, of_fs, points):
-            yield (fs, instance), name
+            known = before.get((fs, instance), "")  # while a mount begins or ends, the others keep their names
+            yield (fs, instance), known if name.isdigit() and known in points else name
 
 
 def _match(reader: ParameterReader, fs: str, instances: list[str], points: list[str]) -> list[tuple[str, str]]:

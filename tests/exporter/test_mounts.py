@@ -56,6 +56,25 @@ def test_a_mount_point_is_known_or_not_guessed(grow, exporter, samples, starts, 
     assert reads(samples, exporter(grow(files | lists)).scrape()) == expected
 
 
+def test_a_mount_that_begins_or_ends_changes_no_other(grow, exporter, samples) -> None:
+    older, younger = (f"{LLITE}/lustre-{instance}/stats" for instance in (OLDER, YOUNGER))
+    requests = f"sys/kernel/debug/lustre/osc/lustre-OST0000-osc-{OLDER}/stats"
+    one = TWO.splitlines()[0] + "\n"
+    running = exporter(grow({older: stats("5.0"), requests: stats("5.0"), "proc/mounts": one}))
+    running.scrape()
+    grow({younger: stats("7.0", 50)})
+    for number, (mounts, others) in enumerate([
+        (one, {"2": "50"}),  # the second one is listed when its mount ends
+        (TWO, {"/b": "50"}),
+        (f"{TWO}m@tcp:/lustre /bind lustre rw 0 0\n", {"/b": "50"}),
+        (one, {"2": "50"}),  # and is no longer listed as soon as its unmount begins
+    ], 100):
+        grow({"proc/mounts": mounts, requests: stats("5.0", number)})
+        text = running.scrape()
+        assert reads(samples, text) == {"/a": "1", **others}
+        assert shown(samples, text, "lustre_osc_read_bytes_total", "mount") == {"/a": str(number)}
+
+
 def test_a_cleared_file_does_not_swap_the_mounts(grow, exporter, samples) -> None:
     root = grow({
         f"{LLITE}/lustre-{OLDER}/stats": stats("5.0", 1), f"{LLITE}/lustre-{YOUNGER}/stats": stats("7.0", 2),
