@@ -165,7 +165,7 @@ def form_of(data: bytes, parsed: RpcStats, wanted: frozenset[str]) -> RpcForm | 
         field = _GAUGE_FIELDS[match[1]]
         places.append((match.start(2), match.end(2), Opcode.WANTED if field in wanted else Opcode.COUNTED))
         printed += [field] * (field in wanted)
-    gauges = sorted(printed, key=list(_GAUGE_FIELDS.values()).index)
+    gauges = sorted({*printed}, key=list(_GAUGE_FIELDS.values()).index)
     tables: list[tuple[str, Histogram]] = []
     words = [match.span() for match in _WORD.finditer(data)]
     timed = bool(head.start_time)
@@ -180,7 +180,7 @@ def form_of(data: bytes, parsed: RpcStats, wanted: frozenset[str]) -> RpcForm | 
             tables.append((field, table))
             order += [first + column * rows + row for row in range(rows) for column in range(place.width)]
         places += _of_table(data, place, table, words, shown=field in wanted)
-    if parsed.skipped or {*gauges} | {field for field, _ in tables} != {
+    if parsed.skipped or len(gauges) < len(printed) or {*gauges} | {field for field, _ in tables} != {
         field for field in wanted if getattr(parsed, field) is not None
     }:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -50,6 +51,15 @@ def test_one_damaged_file_costs_its_own_samples_only(tree, exporter, samples, na
     assert running.reasons() == {}
     noticed = running.errors().get((f"osc.*.{name}", "empty"), 0) + running.skipped().get(f"osc.*.{name}", 0)
     assert noticed or data.isspace()
+
+
+def test_a_number_printed_twice_does_not_stop_the_collector(tree, exporter, samples) -> None:
+    path = tree / FIRST / "rpc_stats"
+    whole = exporter(tree).scrape("osc")
+    overwrite(path, re.sub(rb"(?m)^(read RPCs in flight|pending read pages): .*\n", rb"\g<0>\g<0>", path.read_bytes()))
+    running = exporter(tree)
+    assert samples(running.scrape("osc")) == samples(whole)
+    assert running.reasons() == {}
 
 
 def test_unreadable_files_are_counted_by_their_error(tree, exporter) -> None:
