@@ -185,7 +185,7 @@ class JobTexts:
         self._quiet = self._changed * JOBS_PER_CHANGE < count
         if count != len(self._jobs):
             self._jobs = {job.first_line: job for job in every_job(items)}
-        self.twice = count != len(self._jobs)
+        self.twice = count != len({*every_job(items)})
         return items, odd
 
     def _read(self, data: bytes, begin: int, end: int, last: bool) -> int:
