@@ -108,57 +108,67 @@ class Inherited(NamedTuple):
     """Whether an undo that did not end may have restored directories, so that only those below have tierd's default."""
 
 
+class Below(Enum):
+    """What became of a directory below one whose default is undone."""
+
+    RESTORED = "restored"
+    OLDER = "older"
+    """It had this default before the act: it is left alone, and all below it."""
+    ANOTHER = "another"
+    """It has another default: it is left alone, and all below it."""
+    PASSED = "passed"
+    """It is left alone; those below it are looked at."""
+
+
 def restore_inherited(filesystem: Filesystem, entry: Entry, known: Inherited, stop: Halt) -> str:
     """Restore the earlier default of directories that inherited the one of an act. Returns a summary, or "".
 
     A directory with another default got it from somebody: it and all below it are left alone. The search ends when
     ``stop`` refuses.
     """
-    found, troubles, waiting = Counter[str](), [], [entry.place]
+    found, troubles, waiting = Counter[Below](), [], [entry.place]
     while waiting:
         if why := stop():
             troubles.append(why.sentence)
             break
         place = waiting.pop()
         try:
-            is_now = _restore_one(filesystem, place, entry, known) if place != entry.place else "through"
-            found[is_now] += 1
-            if is_now in {"changed", "through"}:
+            became = _restore_one(filesystem, place, entry, known) if place != entry.place else Below.PASSED
+            found[became] += 1
+            if became in {Below.RESTORED, Below.PASSED}:
                 waiting += [join(place, name) for name in filesystem.subdirectories(place)]
         except FileNotFoundError:
             continue  # removed meanwhile
         except (OSError, ValueError) as error:
             troubles.append(getattr(error, "strerror", None) or str(error))
     words = []
-    if found["changed"]:
-        words.append(f"also restored {count_of(found['changed'], 'directory', 'directories')} created below")
-    if found["older"]:
-        words.append(f"left {count_of(found['older'], 'older directory', 'older directories')} below with this default")
+    if found[Below.RESTORED]:
+        words.append(f"also restored {count_of(found[Below.RESTORED], 'directory', 'directories')} created below")
+    if found[Below.OLDER]:
+        words.append(f"left {count_of(found[Below.OLDER], 'older directory', 'older directories')} below with this "
+                     "default")
     if troubles:
         words.append(f"directories created below may still have tierd's default ({troubles[0]}): lfs getstripe -d -r")
     return "; ".join(words)
 
 
-def _restore_one(filesystem: Filesystem, place: str, entry: Entry, known: Inherited) -> str:
-    """``changed``, ``older`` (it had this default before), ``another`` (it is left alone, and all below it), or
-    ``through`` (it is left alone).
-    """
+def _restore_one(filesystem: Filesystem, place: str, entry: Entry, known: Inherited) -> Below:
     present = filesystem.layout(place)
     has_it = present is not None and same_default(present, entry.after)
     if not has_it and not any(known.own.values()) and not known.resumed:
-        return "another"
+        return Below.ANOTHER
     status = filesystem.status(place)
     own = [known.own[name] for name in (place, str(status.fid)) if name in known.own]
     if own:
-        return "through" if any(own) else "another"
+        return Below.PASSED if any(own) else Below.ANOTHER
     if known.resumed and same_default(present, entry.before) and not _is_older(status, entry):
-        return "through"
+        return Below.PASSED
     if not has_it or status.mtime >= known.until - _CLOCKS_DIFFER_SECONDS:
-        return "another"
+        return Below.ANOTHER
     if _is_older(status, entry):
-        return "older"
+        return Below.OLDER
     filesystem.set_default_layout(place, entry.layout_before)
-    return "changed"
+    return Below.RESTORED
 
 
 def _is_older(status: FileStatus, entry: Entry) -> bool:
