@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from errno import ENOENT
 from math import inf
@@ -36,7 +36,6 @@ from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt, ou
 from tierd.act.outcomes import outcome_of_move
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
 from tierd.clock import Clock
-from tierd.refusal import Reason, Refusal
 from tierd.sense.paths import join
 from tierd.text import count_of
 
@@ -91,21 +90,9 @@ def _pool_of(component: Component, pools: Mapping[str, tuple[str, ...]]) -> str:
     return min(holding)[1]
 
 
-MAX_SEARCH_SECONDS = 60.0
-"""Maximum time of the search for directories that inherited a default layout."""
+SEARCH_SECONDS = 10.0
+"""Time of one step of the search for directories that inherited a default layout. Verdicts and other undos wait."""
 _CLOCKS_DIFFER_SECONDS = 60.0
-
-
-class Inherited(NamedTuple):
-    """What is known of the directories below one that may have inherited its default."""
-
-    own: Mapping[str, bool]
-    """Directories with a default by an act of their own, which is left alone, as FIDs or paths: whether they had
-    inherited the default before it, so that directories below may have it too."""
-    until: float = inf
-    """A later act set the same default at this time: what was created or changed since is left to the undo of that."""
-    resumed: bool = False
-    """Whether an undo that did not end may have restored directories, so that only those below have tierd's default."""
 
 
 class Below(Enum):
@@ -120,55 +107,73 @@ class Below(Enum):
     """It is left alone; those below it are looked at."""
 
 
-def restore_inherited(filesystem: Filesystem, entry: Entry, known: Inherited, stop: Halt) -> str:
-    """Restore the earlier default of directories that inherited the one of an act. Returns a summary, or "".
+@dataclass(eq=False)
+class Search:
+    """The search below a directory for those that inherited its default, as far as it is."""
 
-    A directory with another default got it from somebody: it and all below it are left alone. The search ends when
-    ``stop`` refuses.
-    """
-    found, troubles, waiting = Counter[Below](), [], [entry.place]
-    while waiting:
-        if why := stop():
-            troubles.append(why.sentence)
-            break
-        place = waiting.pop()
-        try:
-            became = _restore_one(filesystem, place, entry, known) if place != entry.place else Below.PASSED
-            found[became] += 1
-            if became in {Below.RESTORED, Below.PASSED}:
-                waiting += [join(place, name) for name in filesystem.subdirectories(place)]
-        except FileNotFoundError:
-            continue  # removed meanwhile
-        except (OSError, ValueError) as error:
-            troubles.append(getattr(error, "strerror", None) or str(error))
-    words = []
-    if found[Below.RESTORED]:
-        words.append(f"also restored {count_of(found[Below.RESTORED], 'directory', 'directories')} created below")
-    if found[Below.OLDER]:
-        words.append(f"left {count_of(found[Below.OLDER], 'older directory', 'older directories')} below with this "
-                     "default")
-    if troubles:
-        words.append(f"directories created below may still have tierd's default ({troubles[0]}): lfs getstripe -d -r")
-    return "; ".join(words)
+    place: str = ""
+    reason: str = ""
+    """Why the act is undone, and what was found out before the search."""
+    resumed: bool = False
+    """Whether an undo that did not end may have restored directories, so that only those below have tierd's default."""
+    waiting: list[str] = field(default_factory=list)
+    own: Mapping[str, bool] = field(default_factory=dict)
+    """Directories with a default by an act of their own, which is left alone, as FIDs or paths: whether they had
+    inherited the default before it, so that directories below may have it too."""
+    until: float = inf
+    """A later act set the same default at this time: what was created or changed since is left to the undo of that."""
+    found: Counter[Below] = field(default_factory=Counter)
+    trouble: str = ""
+    """The first error."""
 
+    def step(self, filesystem: Filesystem, entry: Entry, stop: Callable[[], bool]) -> None:
+        """Restore the earlier default of directories that inherited the one of an act, until ``stop``.
 
-def _restore_one(filesystem: Filesystem, place: str, entry: Entry, known: Inherited) -> Below:
-    present = filesystem.layout(place)
-    has_it = present is not None and same_default(present, entry.after)
-    if not has_it and not any(known.own.values()) and not known.resumed:
-        return Below.ANOTHER
-    status = filesystem.status(place)
-    own = [known.own[name] for name in (place, str(status.fid)) if name in known.own]
-    if own:
-        return Below.PASSED if any(own) else Below.ANOTHER
-    if known.resumed and same_default(present, entry.before) and not _is_older(status, entry):
-        return Below.PASSED
-    if not has_it or status.mtime >= known.until - _CLOCKS_DIFFER_SECONDS:
-        return Below.ANOTHER
-    if _is_older(status, entry):
-        return Below.OLDER
-    filesystem.set_default_layout(place, entry.layout_before)
-    return Below.RESTORED
+        A directory with another default got it from somebody: it and all below it are left alone.
+        """
+        while self.waiting and not stop():
+            place = self.waiting.pop()
+            try:
+                became = Below.PASSED if place == self.place else self.restore_one(filesystem, place, entry)
+                self.found[became] += 1
+                if became in {Below.RESTORED, Below.PASSED}:
+                    self.waiting += [join(place, name) for name in filesystem.subdirectories(place)]
+            except FileNotFoundError:
+                continue  # removed meanwhile
+            except (OSError, ValueError) as error:
+                self.trouble = self.trouble or getattr(error, "strerror", None) or str(error)
+
+    def restore_one(self, filesystem: Filesystem, place: str, entry: Entry) -> Below:
+        present = filesystem.layout(place)
+        has_it = present is not None and same_default(present, entry.after)
+        if not has_it and not any(self.own.values()) and not self.resumed:
+            return Below.ANOTHER
+        status = filesystem.status(place)
+        own = [self.own[name] for name in (place, str(status.fid)) if name in self.own]
+        if own:
+            return Below.PASSED if any(own) else Below.ANOTHER
+        if self.resumed and same_default(present, entry.before) and not _is_older(status, entry):
+            return Below.PASSED
+        if not has_it or status.mtime >= self.until - _CLOCKS_DIFFER_SECONDS:
+            return Below.ANOTHER
+        if _is_older(status, entry):
+            return Below.OLDER
+        filesystem.set_default_layout(place, entry.layout_before)
+        return Below.RESTORED
+
+    def __str__(self) -> str:
+        words, found = [self.reason] if self.reason else [], self.found
+        if found[Below.RESTORED]:
+            words.append(f"also restored {count_of(found[Below.RESTORED], 'directory', 'directories')} created below")
+        if found[Below.OLDER]:
+            words.append(f"left {count_of(found[Below.OLDER], 'older directory', 'older directories')} below with this "
+                         "default")
+        if self.trouble:
+            words.append(f"directories created below may still have tierd's default ({self.trouble}): "
+                         "lfs getstripe -d -r")
+        if self.waiting:
+            words.append("tierd goes on with the directories below")
+        return "; ".join(words)
 
 
 def _is_older(status: FileStatus, entry: Entry) -> bool:
@@ -176,26 +181,36 @@ def _is_older(status: FileStatus, entry: Entry) -> bool:
     return status.mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS
 
 
-def _hand_down(journal: Journal, filesystem: Filesystem, entry: Entry) -> Inherited:
+def _hand_down(journal: Journal, filesystem: Filesystem, entry: Entry, *, again: bool) -> tuple[dict[str, bool], float]:
     """Enter what later acts restore in directories that had inherited the default of an act: what was before both.
 
     ``entry`` has the present path of its directory. Of several acts in a directory, this is for the first one in force:
-    each later one restores the default of the one before it.
+    each later one restores the default of the one before it. ``again``: it may be entered already. Returns
+    :attr:`Search.own` and :attr:`Search.until`.
     """
     recorded = journal.entry(entry.id) or entry
-    in_force = journal.judgements.default_layouts_in_force()
-    again = min((each.intended_at for each in in_force if each.id > entry.id and each.fid == entry.fid is not None
+    undoing = [each for each in journal.undoing() if each.kind == entry.kind and each.id != entry.id]
+    in_force = sorted((*journal.judgements.default_layouts_in_force(), *undoing), key=lambda each: each.id)
+    until = min((each.intended_at for each in in_force if each.id > entry.id and each.fid == entry.fid is not None
                  and same_default(each.after, entry.after)), default=inf)
     acts: dict[str, list[Entry]] = {}
-    for each in reversed(in_force):
+    for each in in_force:
         acts.setdefault(str(each.fid or each.place), []).append(each)
     through = dict.fromkeys(acts, False)
-    for directory, (first, *others) in acts.items():
-        if (first.id > entry.id and first.intended_at < again and same_default(first.before, entry.after)
-                and _inherited(filesystem, first, entry, recorded.place)):
-            journal.set_before(first.id, entry.before)
-            through[directory] = not any(same_default(each.after, entry.after) for each in others)
-    return Inherited(through, again)
+    for directory, there in acts.items():
+        for act in there:
+            had_it = same_default(act.before, entry.after) or (again and same_default(act.before, entry.before))
+            there_too = act.fid == entry.fid is not None and act.outcome == Outcome.UNDOING
+            if (act.id > entry.id and had_it and (there_too or (
+                    act.intended_at < until and _inherited(filesystem, act, entry, recorded.place)))):
+                journal.set_before(act.id, entry.before)
+                through[directory] = not any(same_default(each.after, entry.after) for each in there)
+                if act.outcome == Outcome.UNDOING:  # it may have restored what it had inherited
+                    with suppress(OSError):
+                        Search().restore_one(filesystem, located(act, filesystem).place, entry)
+            if act.outcome == Outcome.DONE:
+                break
+    return through, until
 
 
 def _inherited(filesystem: Filesystem, act: Entry, entry: Entry, recorded: str) -> bool:
@@ -259,11 +274,15 @@ def present_state(entry: Entry, filesystem: Filesystem, earlier: Layout | None =
 class UndoResult(NamedTuple):
     """UNDONE, or the outcome of an undo that did not succeed, with the reason.
 
-    UNDER_WAY if another thread is undoing the act.
+    UNDER_WAY if another thread is undoing the act. UNDOING if the directory is restored, and the search below goes on.
     """
 
     outcome: Outcome
     detail: str
+
+    @property
+    def restored(self) -> bool:
+        return self.outcome in {Outcome.UNDONE, Outcome.UNDOING}
 
 
 class Undo:
@@ -282,6 +301,8 @@ class Undo:
         self._lock = Lock()
         self._busy: set[int] = set()
         """Acts that a thread is undoing now."""
+        self._searches: dict[int, Search] = {}
+        """Those that go on, by the number of the act."""
         self.undone = 0
         """Acts undone since the start."""
         self.undone_at = 0.0
@@ -297,6 +318,7 @@ class Undo:
             if result.outcome == Outcome.UNDONE:
                 with self._lock:
                     self.undone, self.undone_at = self.undone + 1, self._clock.now()
+            if result.restored:
                 self._journal.end(entry.id, result.outcome, result.detail, self._clock.now())
             return result
         finally:
@@ -306,18 +328,22 @@ class Undo:
     def _attempted(self, entry: Entry, reason: str) -> UndoResult:
         if entry.outcome == Outcome.DRY_RUN:
             return UndoResult(Outcome.UNDONE, reason)
-        if entry.outcome != Outcome.DONE:
+        if entry.outcome not in {Outcome.DONE, Outcome.UNDOING}:
             return UndoResult(Outcome.REFUSED, f"the act is {entry.outcome}, so there is nothing to undo")
         try:
             if refusal := self.held():
                 return UndoResult(Outcome.REFUSED, refusal.sentence)
-            return self._undone(entry, reason)
+            result = self._undone(entry, reason)
         except OSError as error:
             return UndoResult(Outcome.FAILED, error.strerror or str(error))
         except ValueError as error:
-            return UndoResult(Outcome.REFUSED, str(error))
+            result = UndoResult(Outcome.REFUSED, str(error))
+        if entry.outcome == Outcome.UNDOING and not result.restored and result.outcome != Outcome.FAILED:
+            self._journal.end(entry.id, Outcome.DONE, f"not undone: {result.detail}", self._clock.now())
+        return result
 
     def _undone(self, entry: Entry, reason: str) -> UndoResult:
+        search = self._searches.pop(entry.id, None)
         try:
             entry = located(entry, self._filesystem)
         except FileNotFoundError:
@@ -333,11 +359,11 @@ class Undo:
             if resumed or same_default(later[0].before, entry.after):
                 self._journal.set_before(later[0].id, entry.before)
                 reason += f"; act {later[0].id} has replaced it; undoing that act restores what was before both"
-                return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry, resumed=resumed))
+                return self._with_inherited(reason, entry, search, resumed=resumed)
             found = Has.OTHER  # somebody changed it before the next act, whatever it is now
         if found is Has.BEFORE:
-            return UndoResult(Outcome.UNDONE, self._with_inherited(
-                f"the directory already has its earlier {WORDS[entry.kind]}", entry, resumed=True))
+            return self._with_inherited(f"the directory already has its earlier {WORDS[entry.kind]}", entry, search,
+                                        resumed=True)
         if found is Has.OTHER:
             what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
             return UndoResult(Outcome.REFUSED, f"somebody has changed the {what} since")
@@ -349,8 +375,8 @@ class Undo:
         except (OSError, ValueError) as error:  # if it was restored after all, the next undo finds it
             result = UndoResult(Outcome.FAILED, getattr(error, "strerror", None) or str(error))
         if result.outcome == Outcome.UNDONE:
-            return UndoResult(result.outcome, self._with_inherited(reason, entry))
-        self._journal.end(entry.id, Outcome.DONE, f"not undone: {result.detail}", self._clock.now())
+            return self._with_inherited(reason, entry, None, resumed=False)
+        self._journal.end(entry.id, entry.outcome, f"not undone: {result.detail}", self._clock.now())
         return result
 
     def _restored(self, entry: Entry, earlier: Layout | None) -> UndoResult:
@@ -371,27 +397,38 @@ class Undo:
             return UndoResult(Outcome.UNDONE, "")
         return UndoResult(Outcome.FAILED, f"Lustre changed the {WORDS[entry.kind]} while restoring it")
 
-    def _with_inherited(self, reason: str, entry: Entry, *, resumed: bool = False) -> str:
-        """The reason, with a summary of the directories that inherited the default."""
+    def _with_inherited(self, reason: str, entry: Entry, search: Search | None, *, resumed: bool) -> UndoResult:
+        """Restore also the directories that inherited the default, for a while, from where the search is."""
         if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
-            return reason
-        known = _hand_down(self._journal, self._filesystem, entry)._replace(resumed=resumed)
-        until = self._clock.now() + MAX_SEARCH_SECONDS
-        late = Refusal(Reason.OUT_OF_TIME, "the time for the search is over")
-        more = restore_inherited(self._filesystem, entry, known,
-                                 lambda: self.held() or (late if self._clock.now() > until else None))
-        return "; ".join(filter(None, (reason, more)))
+            return UndoResult(Outcome.UNDONE, reason)
+        begun = self._clock.now()
+        self._journal.begin_undo(entry.id, begun)
+        again = resumed or search is not None
+        if search is None or search.place != entry.place:  # it was renamed
+            search = Search(entry.place, search.reason if search else reason, again, [entry.place])
+        search.own, search.until = _hand_down(self._journal, self._filesystem, entry, again=again)
+        search.step(self._filesystem, entry, lambda: self.held() is not None
+                    or not 0 <= self._clock.now() - begun <= SEARCH_SECONDS)
+        if search.waiting:
+            self._searches[entry.id] = search
+        return UndoResult(Outcome.UNDOING if search.waiting else Outcome.UNDONE, str(search))
 
 
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
     """Close every act that was under way. Yields each as it was, with its outcome now and the detail.
 
-    An undo of a default layout is not over before the directories below are looked at: the act is in force until then.
+    An undo stays under way unless it is found done; that of a default layout is not over before the directories below
+    are looked at.
     """
     for entry in journal.unfinished():
         outcome, detail = _outcome_found(entry, filesystem)
+        if outcome == Outcome.INTERRUPTED and entry.outcome == Outcome.UNDOING and journal.later_in_force(entry):
+            outcome, detail = Outcome.UNDOING, NOT_UNDONE
         journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail
+
+
+NOT_UNDONE = "tierd ended before the act was undone"
 
 
 def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
@@ -405,8 +442,8 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     except FileNotFoundError:
         return Outcome.GONE, "tierd ended during the act, and the file or directory no longer exists"
     except OSError as error:
-        in_force = entry.outcome == Outcome.UNDOING or entry.kind in DEFAULT_KINDS  # undo examines it again
-        return (Outcome.DONE if in_force else Outcome.INTERRUPTED,
+        found_as = Outcome.DONE if entry.kind in DEFAULT_KINDS else Outcome.INTERRUPTED  # undo examines it again
+        return (Outcome.UNDOING if entry.outcome == Outcome.UNDOING else found_as,
                 f"tierd ended during the act, and cannot examine the result: {error}")
     if found is Has.REPLACED:
         return Outcome.GONE, "tierd ended during the act, and another file or directory has this name now"
@@ -415,7 +452,7 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
         return Outcome.INTERRUPTED, f"tierd ended during the act; the default is neither the old nor the new one{now}"
     if entry.outcome == Outcome.UNDOING:
         is_over = found is not Has.AFTER and entry.kind != ActKind.SET_DEFAULT_LAYOUT
-        return (Outcome.UNDONE, "found undone") if is_over else (Outcome.DONE, "tierd ended before the act was undone")
+        return (Outcome.UNDONE, "found undone") if is_over else (Outcome.UNDOING, NOT_UNDONE)
     was_mirrored = entry.layout_before is not None and entry.layout_before.mirror_count > 1
     layout = present if isinstance(present, Layout) else None
     if found is Has.AFTER and (layout is None or in_sync(layout) or not was_mirrored):

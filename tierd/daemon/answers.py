@@ -888,7 +888,7 @@ class Undone(ChangeAnswer, frozen=True):
 
     @property
     def succeeded(self) -> bool:
-        return self.result == Outcome.UNDONE
+        return self.result in {Outcome.UNDONE, Outcome.UNDOING}
 
 
 class UndoAnswer(Undone, frozen=True):

@@ -162,9 +162,10 @@ class ChangingRequests:
                              "tierctl undo ID moves one file back")
         dropped, results, moved = self._daemon.undoing.finding_by_hand(number, by)
         self._publish()
-        undone = all(result.outcome == Outcome.UNDONE for _, result in results)
+        restored = all(result.restored for _, result in results)
+        goes_on = any(result.outcome == Outcome.UNDOING for _, result in results)
         return answers.UndoFindingAnswer(
-            Outcome.UNDONE if undone else "not undone", number, dropped,
+            "not undone" if not restored else Outcome.UNDOING if goes_on else Outcome.UNDONE, number, dropped,
             tuple(answers.UndoAnswer(result.outcome, result.detail, act_answer(entry)) for entry, result in results),
             tuple(moved), kind=str(kind))
 

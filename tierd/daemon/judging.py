@@ -198,7 +198,7 @@ class Judge:
         number = self._journal.finding_of(entry.id)
         if found.verdict is Verdict.DID_NOT_HELP:
             result, over = self._undoing.undo(number, entry, found.words)
-            if over and result.outcome != Outcome.UNDONE:
+            if over and not result.restored:
                 self._journal.judged(entry.id, found.verdict, f"not undone: {result.detail}", self._clock.now())
             return
         self._journal.judged(entry.id, found.verdict, f"kept: {found.words}", self._clock.now())
@@ -231,11 +231,11 @@ class CaseUndo:
         """Free bytes of each pool at the last :meth:`watch_free_space`: as many less may be free at the next."""
         self._said: dict[int, UndoResult] = {}
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
-        self.begun: set[int] = set()
-        """Acts whose undo was under way when tierd ended."""
+        self._went_on = 0
+        """The act whose undo went on last, for one step: each in turn."""
 
     def go_on(self) -> None:
-        """Undo the acts of remediations that are to be undone, and retry what failed.
+        """Undo the acts of remediations that are to be undone, retry what failed, and go on with one undo.
 
         They wait for the end of a dry run, which may have begun after the acts.
         """
@@ -243,18 +243,11 @@ class CaseUndo:
             return
         for case in self._store.in_state(State.UNDOING):
             self._undo(case, case.undo_reason)
-        for act in tuple(self.begun):
-            entry = self._journal.entry(act)
-            if entry is None or entry.outcome != Outcome.DONE or self._resume(entry):  # that of a verdict is done above
-                self.begun.remove(act)
-
-    def _resume(self, entry: Entry) -> bool:
-        """Go on with an undo that was under way when tierd ended. False if it is to be tried again."""
-        result, over = self.act_by_hand(entry, "tierd, which had ended during this undo")
-        if result.outcome != Outcome.UNDONE and self._said.get(entry.id) != result:
-            self._said[entry.id] = result
-            self._log.undone(self._journal.finding_of(entry.id), entry, result.outcome, result.detail)
-        return over
+        undoing = self._journal.undoing()  # their searches go on, or they were under way when tierd ended
+        if undoing:
+            entry = min(undoing, key=lambda each: (each.id <= self._went_on, each.id))
+            self._went_on = entry.id
+            self.undo(self._journal.finding_of(entry.id), entry, "by tierd, which had ended during this undo")
 
     def _undo(self, case: Remediation, reason: str) -> None:
         """Drop the queued moves of a remediation, undo its default layouts, and then move files back (is_undone)."""
@@ -339,7 +332,8 @@ class CaseUndo:
     def undo(self, number: int, entry: Entry, reason: str) -> tuple[UndoResult, bool]:
         """The result of the undo of an act, and whether another attempt would have the same. Logs each result once."""
         result, over = self._attempted(entry, reason)
-        if self._said.pop(entry.id, None) != result:
+        goes_on = result.outcome in {entry.outcome, Outcome.UNDER_WAY}
+        if self._said.pop(entry.id, None) != result and not goes_on:
             self._log.undone(number, entry, result.outcome, result.detail)
         if not over:
             self._said[entry.id] = result
@@ -349,7 +343,7 @@ class CaseUndo:
         held = self.act.held()
         result = self.act(entry, reason)
         held = held or self.act.held()  # a pause may have begun or ended meanwhile
-        return result, result.outcome == Outcome.UNDONE or (
+        return result, result.restored or (
             result.outcome not in {Outcome.FAILED, Outcome.UNDER_WAY} and not held)
 
     def watch_free_space(self) -> None:
@@ -403,8 +397,8 @@ class CaseUndo:
     def act_by_hand(self, entry: Entry, by: str) -> tuple[UndoResult, bool]:
         """As :meth:`undo`, for an administrator."""
         result, over = self._attempted(entry, f"by {by}")
-        if result.outcome == Outcome.UNDONE:
-            self._undone_by(entry, by)
+        if result.restored:
+            self._undone_by(entry, result, by)
         return result, over
 
     def finding_by_hand(self, number: int, by: str) -> tuple[int, list[tuple[Entry, UndoResult]], list[int]]:
@@ -435,14 +429,15 @@ class CaseUndo:
         return (dropped, [(entry, result) for entry, result, _ in tried],
                 [entry.id for entry in done if entry.kind == ActKind.MIGRATE and entry.undoes is None])
 
-    def _undone_by(self, entry: Entry, by: str) -> None:
+    def _undone_by(self, entry: Entry, result: UndoResult, by: str) -> None:
         """An administrator undid an act: drop the moves that depend on it.
 
         A remediation without any default layout left is settled, because later measurements say nothing about its
         acts.
         """
         number = self._journal.finding_of(entry.id)
-        self._log.undone(number, entry, Outcome.UNDONE, f"by {by}")
+        detail = f"by {by}" if result.outcome == Outcome.UNDONE else result.detail
+        self._log.undone(number, entry, result.outcome, detail)
         if entry.kind == ActKind.MIGRATE:
             self._moved_back(number)
         elif all(act.kind == ActKind.MIGRATE for act in self._journal.acts_in_force(number)):

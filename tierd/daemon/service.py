@@ -26,7 +26,6 @@ from tierd.act.orders import OrderInbox, out_of_date_refusal
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
 from tierd.act.staging import Stager, StagingStore
 from tierd.act.undo import Undo, close_unfinished
-from tierd.acts import Outcome
 from tierd.background import DaemonExecutor
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
@@ -175,16 +174,12 @@ class Service:
 
     def _close_unfinished(self) -> None:
         """Close what a crash left open in the journal: cases are opened again by the acts that are in force."""
-        self._begun_undos = set[int]()
         for entry, outcome, detail in close_unfinished(self.journal, self.node.filesystem, self._clock.now()):
-            if entry.outcome == Outcome.UNDOING and outcome == Outcome.DONE:
-                self._begun_undos.add(entry.id)
             log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
 
     def _resume(self) -> None:
-        """Take up the orders, undos and moves that were queued or under way when tierd ended."""
+        """Take up the orders and moves that were queued or under way when tierd ended."""
         filesystem, now = self.node.filesystem, self._clock.now()
-        self.daemon.undoing.begun = self._begun_undos
         for order, why in self._inbox.reload(
                 lambda stamp: out_of_date_refusal(stamp, filesystem.fsname, self._settings, now)):
             self.gate.not_requeued[why.sentence] += 1

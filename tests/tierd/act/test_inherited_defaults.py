@@ -15,7 +15,7 @@ from tests.tierd.act.gate_world import FINDING, World, submitted
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.act.test_default_layouts import done, given
-from tierd.act.undo import MAX_SEARCH_SECONDS, Undo, close_unfinished
+from tierd.act.undo import SEARCH_SECONDS, Undo, close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
@@ -117,26 +117,73 @@ def test_unreadable_subdirectories_are_reported(world: World) -> None:
                       "still have tierd's default (list: Input/output error): lfs getstripe -d -r")
 
 
-def test_it_takes_no_longer_than_it_may(world: World) -> None:
-    given(world, FLASH)
-    make(world, "/d/a", "/d/b", "/d/c")
-    change = world.port.set_default_layout
+@pytest.fixture
+def slow(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A file system whose every listing takes longer than a step of the search."""
+    listed = world.port.subdirectories
 
-    def slow(directory: str, layout: Layout | None) -> None:
-        change(directory, layout)
-        world.clock.time += MAX_SEARCH_SECONDS - 1
+    def subdirectories(directory: str) -> list[str]:
+        world.clock.time += SEARCH_SECONDS + 1
+        return listed(directory)
 
-    world.port.set_default_layout = slow  # type: ignore[method-assign]
-    assert "the time for the search is over" in world.undo(done(world), "")[1]
+    monkeypatch.setattr(world.port, "subdirectories", subdirectories)
+    return world
 
 
-def test_a_claim_that_is_lost_meanwhile_ends_it(world: World) -> None:
+GOES_ON = "tierd goes on with the directories below"
+
+
+@pytest.mark.parametrize("kills", [False, True])
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_search_goes_on_in_steps_to_its_end(slow: World, *, kills: bool, renamed: bool) -> None:
+    given(slow, FLASH)
+    entry = done(slow)
+    make(slow, "/d/a", "/d/a/b", "/d/c", "/d/new", "/d/new/deeper", "/d/new/deeper/still")
+    act(slow, "/d/new", LARGER)
+    make(slow, "/d/new/last")
+    assert slow.undo(entry, "because") == ("undoing", f"because; {GOES_ON}")
+    for step in range(20):
+        if kills:
+            slow.undo = Undo(slow.port, slow.engine, slow.journal, slow.clock)
+            list(close_unfinished(slow.journal, slow.port, slow.clock.time))
+        if renamed and step == 2:
+            slow.port.rename("/d", "/e")
+        if (result := slow.undo(entry, "because")).outcome == Outcome.UNDONE:
+            break
+        assert result.detail.endswith(GOES_ON)
+        assert slow.journal.undone_at("/d") == slow.clock.time
+        if kills:  # from the beginning each time
+            slow.clock.time = 1000.0
+            slow.port.subdirectories = type(slow.port).subdirectories.__get__(slow.port)  # type: ignore[method-assign]
+    assert kills or renamed or result.detail == "because; also restored 5 directories created below"
+    second = slow.journal.entries(Outcome.DONE)[-1]
+    while slow.undo(second, "because").outcome != Outcome.UNDONE:
+        pass
+    assert set(map(repr, slow.port.defaults.values())) == {repr(HDD)}
+
+
+def test_an_act_below_whose_search_goes_on_restores_what_was_before_both(slow: World) -> None:
+    given(slow, FLASH)
+    make(slow, "/d/new", "/d/new/a")
+    act(slow, "/d/new", LARGER)
+    make(slow, "/d/new/b", "/d/new/b/c")
+    first, second = slow.journal.entries()
+    assert slow.undo(second, "because").outcome == Outcome.UNDOING
+    while slow.undo(first, "because").outcome != Outcome.UNDONE:
+        pass
+    while slow.undo(second, "because").outcome != Outcome.UNDONE:
+        pass
+    assert set(map(repr, slow.port.defaults.values())) == {repr(HDD)}
+
+
+def test_a_claim_that_is_lost_meanwhile_holds_it(world: World) -> None:
     given(world, FLASH)
     make(world, "/d/a")
     said = iter((None, Refusal(Reason.CLAIM_LOST, "another tierd took over this file system")))
     undo = Undo(world.port, world.engine, world.journal, world.clock, lambda: next(said))
-    assert "another tierd" in undo(done(world), "")[1]
+    assert undo(done(world), "").outcome == Outcome.UNDOING
     assert world.port.defaults == {"/d": HDD, "/d/a": FLASH}
+    assert [entry.outcome for entry in world.journal.entries()] == ["undoing"]
 
 
 def test_an_undo_that_was_ended_in_the_middle_is_not_over(world: World) -> None:
@@ -149,7 +196,7 @@ def test_an_undo_that_was_ended_in_the_middle_is_not_over(world: World) -> None:
     world.port.rename("/d", "/e")
     world.journal.begin_undo(first.id, 2.0)
     world.port.set_default_layout("/e", HDD)
-    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["done"]
+    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["undoing"]
     assert [world.undo(each, "because").outcome for each in (first, second)] == ["undone", "undone"]
     assert world.port.defaults == {"/e": HDD, "/e/a": HDD, "/e/new": HDD}
 
@@ -185,7 +232,7 @@ def test_the_undo_of_an_act_with_another_on_top_goes_on_after_a_kill(
         at.setattr(world.port, "subdirectories", kill)
         with pytest.raises(Killed):
             world.undo(first, "because")
-    assert list(close_unfinished(world.journal, world.port, 3.0)) == []
+    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["undoing"]
     result, detail = world.undo(first, "because")
     assert (result, detail.partition("; ")[2]) == (
         "undone", f"{ON_TOP}; also restored 1 directory created below")
@@ -198,9 +245,10 @@ def test_a_directory_that_was_renamed_is_found_again(world: World) -> None:
     make(world, "/d/new")
     world.port.rename("/d", "/e")
     world.port.defaults["/d"] = FLASH  # another one, which somebody gave tierd's layout
-    world.journal.begin_undo(done(world).id, 2.0)
-    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["done"]
-    assert world.undo(done(world), "because") == ("undone", "because; also restored 1 directory created below")
+    entry = done(world)
+    world.journal.begin_undo(entry.id, 2.0)
+    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["undoing"]
+    assert world.undo(entry, "because") == ("undone", "because; also restored 1 directory created below")
     assert world.port.defaults == {"/e": HDD, "/e/new": HDD, "/d": FLASH}
 
 

@@ -16,7 +16,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import FINDING, World, submitted
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH
-from tierd.act.undo import Undo
+from tierd.act.undo import SEARCH_SECONDS, Undo, close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 
@@ -33,6 +33,11 @@ class Dated(MiniPort):
         super().__init__(world.lustre)
         self.defaults = world.port.defaults
         self.times: dict[Fid, float] = {}
+        self.clock, self.listing_seconds = world.clock, 0.0
+
+    def subdirectories(self, directory: str) -> list[str]:
+        self.clock.time += self.listing_seconds
+        return super().subdirectories(directory)
 
     def status(self, path: str) -> FileStatus:
         found = super().status(path)
@@ -56,6 +61,9 @@ class Steps(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.undo_some(list(range(1000)))
+        self.port.listing_seconds = 0.0
+        while self.world.journal.undoing():
+            self.go_on()
         assert {path: self.without[self.fid(path)] for path in self.port.defaults} == self.port.defaults
         self.folder.cleanup()
 
@@ -84,6 +92,8 @@ class Steps(RuleBasedStateMachine):
     @rule(number=st.integers(0, MOST_DIRECTORIES))
     def rename(self, number: int) -> None:
         path = self.chosen(number)
+        if self.world.journal.undoing():
+            return  # a search may miss it
         self.port.rename(path, f"{path.rpartition('/')[0]}/{next(self.names)}")
 
     @rule(numbers=st.lists(st.integers(0, 5), min_size=1, max_size=3))
@@ -92,7 +102,22 @@ class Steps(RuleBasedStateMachine):
         for number in numbers:
             entries = self.world.journal.entries(Outcome.DONE)
             if entries:
-                assert self.undo(entries[number % len(entries)], "because").outcome == Outcome.UNDONE
+                assert self.undo(entries[number % len(entries)], "because").restored
+
+    @rule(seconds=st.sampled_from([0.0, SEARCH_SECONDS + 1]))
+    def slow(self, seconds: float) -> None:
+        """How long the file system needs for a listing."""
+        self.port.listing_seconds = seconds
+
+    @rule()
+    def restart(self) -> None:
+        self.undo = Undo(self.port, self.world.engine, self.world.journal, self.world.clock)
+        list(close_unfinished(self.world.journal, self.port, self.world.clock.time))
+
+    @rule()
+    def go_on(self) -> None:
+        for entry in self.world.journal.undoing():
+            assert self.undo(entry, "because").restored
 
     @invariant()
     def the_last_act_in_force_holds(self) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from lustre.errors import of_errno
+from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.daemon.test_directory_striping import NODES, ON, planned, storm_cluster
 from tests.tierd.site import Site, altered, failed, shown
+from tierd.act.journal.entry import Entry
+from tierd.act.undo import Search
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.cli.tierctl import main
 from tierd.config.load import parse
@@ -147,6 +150,37 @@ def test_an_undo_that_a_kill_interrupts_goes_on(site: Site) -> None:
     assert "flash" not in str(site.filesystem.layout("/proj/ingest"))
     assert any("UNDONE default layout of /proj/ingest" in sentence for sentence in site.said)
     assert all(not case.defaults for case in site.service.daemon.store if case.number == 1)
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_long_search_goes_on_after_a_restart(
+        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, by_hand: bool) -> None:
+    step = Search.step
+
+    def one(self: Search, filesystem: Filesystem, entry: Entry, _: object) -> None:
+        begun = iter((False,))
+        step(self, filesystem, entry, lambda: next(begun, True))
+
+    monkeypatch.setattr(Search, "step", one)
+    site.run(until=55)
+    below = ["/proj/ingest/new", *(f"/proj/ingest/new/{number}" for number in range(20))]
+    for place in below:
+        site.cluster.make_file(f"{place}/file", 1000)
+        site.filesystem.set_default_layout(place, site.filesystem.layout("/proj/ingest"))  # as mkdir does it
+    (case,) = site.service.daemon.store
+    if by_hand:
+        assert "tierd goes on with the directories below" in shown(capsys, "undo", "F1", site=site)
+    else:
+        case.verdict = Verdict.DID_NOT_HELP
+        case.begin_undo("it did not help")
+        site.run(until=site.cluster.now + 10)
+    assert case.state in {State.UNDONE, State.CLOSED}
+    assert [entry.outcome for entry in site.service.journal.entries() if entry.id == 1] == [Outcome.UNDOING]
+    site.restart()
+    site.run(until=site.cluster.now + 200)
+    assert not any("flash" in str(site.filesystem.layout(place)) for place in below)
+    assert [entry.outcome for entry in site.service.journal.entries() if entry.id == 1] == [Outcome.UNDONE]
+    assert sum(sentence.startswith("UNDONE default layout of /proj/ingest: ") for sentence in site.said) == 1
 
 
 def test_an_interrupted_undo_that_fails_is_logged_once_and_tried_again(

@@ -191,7 +191,7 @@ class Journal:
     def made_mirrors(self, fid: Fid, layout: Layout) -> bool:
         """Whether tierd gave a file these mirrors, by its last act about the file that is in force."""
         row = self.db.execute("SELECT layout_after FROM actions WHERE fid = ? AND kind = 'migrate' AND "
-                              "outcome = 'done' ORDER BY id DESC LIMIT 1", (str(fid),)).fetchone()
+                              "outcome IN ('done', 'undoing') ORDER BY id DESC LIMIT 1", (str(fid),)).fetchone()
         made = to_layout(row[0]) if row is not None else None
         return made is not None and made.mirror_count > 1 and same_shape(made, layout)
 
@@ -229,9 +229,11 @@ class Journal:
         return files, size_bytes
 
     def undone_at(self, place: str, *, move: bool = False) -> float:
-        """When a default layout of a directory, or a move of a file, was last undone; 0 if it never was."""
-        (time,) = self.db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? AND "
-                                  "outcome = 'undone' AND (kind = 'migrate') = ?", (to_bytes(place), move)).only()
+        """When a default layout of a directory, or a move of a file, was last undone, or being undone; 0 if never."""
+        (time,) = self.db.execute(
+            "SELECT ifnull(max(ended_at), 0) FROM (SELECT * FROM actions WHERE place = ?1 AND outcome = 'undone' UNION "
+            "ALL SELECT * FROM actions WHERE outcome = 'undoing' AND place = ?1) WHERE (kind = 'migrate') = ?2",
+            (to_bytes(place), move)).only()
         return float(time)
 
     def add_samples(self, values: Mapping[str, float], now: float) -> None:
@@ -253,8 +255,9 @@ class Journal:
         return _acts(self.db, "WHERE finding = ? AND outcome = 'done'", finding)
 
     def acts_to_undo(self, finding: int) -> list[Entry]:
-        """Acts in force for a finding, without those that an earlier verdict kept."""
-        return _acts(self.db, "WHERE finding = ? AND outcome = 'done' AND verdict = '' AND undoes IS NULL", finding)
+        """Acts in force or being undone for a finding, without those that an earlier verdict kept."""
+        return _acts(self.db, "WHERE finding = ? AND outcome IN ('done', 'undoing') AND verdict = '' AND "
+                     "undoes IS NULL", finding)
 
     def key_of_finding(self, number: int) -> tuple[str, str, str] | None:
         """What the finding of that number is about (:attr:`tierd.model.Finding.key`); None if there is none."""
@@ -280,7 +283,10 @@ class Journal:
 
     def unfinished(self) -> list[Entry]:
         """Acts that were under way, then acts that were being undone, when tierd ended."""
-        return _acts(self.db, "WHERE outcome = 'under way'") + _acts(self.db, "WHERE outcome = 'undoing'")
+        return _acts(self.db, "WHERE outcome = 'under way'") + self.undoing()
+
+    def undoing(self) -> list[Entry]:
+        return _acts(self.db, "WHERE outcome = 'undoing'")
 
     def entries(self, outcome: Outcome | None = None) -> list[Entry]:
         """Acts in order, with one outcome if it is given."""
@@ -364,11 +370,11 @@ class Judgements:
         return judgement_of(row) if row else None
 
     def to_undo(self, since: float) -> Iterator[tuple[int, Finding, Verdict]]:
-        """Findings with a verdict against their acts since then, of which acts are in force."""
+        """Findings with a verdict against their acts since then, of which acts are in force or being undone."""
         rows = self._db.execute(
             "SELECT finding, verdict FROM judgements WHERE time >= ? AND verdict IN ('did-not-help', "
             "'harmed-others') AND EXISTS (SELECT 1 FROM actions WHERE finding = judgements.finding AND "
-            "outcome = 'done' AND undoes IS NULL) ORDER BY finding", (since,))
+            "outcome IN ('done', 'undoing') AND undoes IS NULL) ORDER BY finding", (since,))
         for number, verdict in rows:
             yield number, self._finding(number), Verdict(verdict)
 
