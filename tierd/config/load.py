@@ -164,19 +164,31 @@ def configured_policies(tables: object, known: Iterable[Policy], problems: list[
 
 def validated(of: type[T], values: object, above: tuple[str, ...], problems: list[Problem]) -> T:
     """A table, after its mistakes were added. An invalid setting has its default, for the checks of the others."""
-    validator = validator_of(of)
+    validator, wrong = validator_of(of), set[tuple[int | str, ...]]()
     try:
-        return validator.validate_python(values)
+        made = validator.validate_python(values)
     except ValidationError as error:
         found = error.errors(include_url=False)
-    problems += [(e["type"], (*above, *e["loc"]), e["msg"], e.get("input")) for e in found]
-    rest = deepcopy(values) if isinstance(values, dict) else {}
-    for each in found:
-        remove_at(rest, each["loc"])
-    try:
-        return validator.validate_python(rest)
-    except ValidationError:
-        return of()
+        wrong = {each["loc"] for each in found}
+        problems += [(e["type"], (*above, *e["loc"]), e["msg"], e.get("input")) for e in found]
+        rest = deepcopy(values) if isinstance(values, dict) else {}
+        for place in wrong:
+            remove_at(rest, place)
+        try:
+            made = validator.validate_python(rest)
+        except ValidationError:
+            made = of()
+    problems += [("float_type", (*above, *place), "", value) for place, value in leaves(values)
+                 if isinstance(value, bool) and place not in wrong and is_number_at(made, place)]  # true would be 1
+    return made
+
+
+def is_number_at(made: object, place: Sequence[int | str]) -> bool:
+    """Whether the setting at a place in a table is a number."""
+    for part in place:
+        made = (made.get(part) if isinstance(made, Mapping) else getattr(made, part, None) if isinstance(part, str)
+                else made[part] if isinstance(made, tuple) and part < len(made) else None)
+    return isinstance(made, int | float) and not isinstance(made, bool)
 
 
 def remove_at(values: dict[str, Any], location: Sequence[int | str]) -> None:

@@ -48,6 +48,35 @@ leave = 0.9
     assert "known here: small_file_bytes, small_rpc_bytes, stream_rpc_bytes" in error
 
 
+def test_true_is_no_number() -> None:
+    text = b"""[verify]
+judge_seconds = true
+min_gain = false
+
+[limits.pools.flash]
+files_per_second = true
+
+[detect.hot_small_files]
+enabled = true
+min_opens = true
+
+[rebalance]
+max_moves = true
+
+[[scopes]]
+path = "/proj"
+limits.files_per_second = true
+
+[sense.slurm]
+timeout_seconds = true
+"""
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text, "tierd.toml")
+    lines = str(caught.value).splitlines()
+    assert [int(line.split(":")[1]) for line in lines] == [2, 3, 6, 10, 13, 17, 20]
+    assert lines[0] == "tierd.toml:2: verify.judge_seconds: write a number (it is True)"
+
+
 def test_a_detector_takes_the_settings_of_its_table() -> None:
     settings = parse(b"[detect.hot_small_files]\nenabled = false\n", "tierd.toml")
     chosen = {configured.policy.name: configured.settings for configured in settings.policies}
