@@ -35,6 +35,8 @@ KEEP_SECONDS = 30 * 86400.0
 ABANDONED_SECONDS = 30.0
 """A stage-in is cancelled if nobody has asked for its state for this time: its job is gone. Slurm kills all scripts of
 a cancelled job, so the one that cancels the staging may not run."""
+MOST_SILENT_SECONDS = ABANDONED_SECONDS / 3
+"""Counted of the time between two looks: tierd was busy, or the clock was set."""
 MAX_OPEN = 10_000
 """Stagings that wait or move. Further ones are refused."""
 MAX_REASONS = 20
@@ -173,8 +175,9 @@ class Stager:
         self._lock = RLock()
         # plan again after a restart: a move may have been interrupted, and files in place are found as such
         self._open = {each.id: replace(each, state=StagingState.ACCEPTED) for each in store.open()}
-        self._asked_at: dict[str, float] = dict.fromkeys({each.job for each in self._open.values()}, clock.now())
-        """When somebody last asked for the state of the open stagings of a job."""
+        self._silent_seconds = dict.fromkeys({each.job for each in self._open.values()}, 0.0)
+        """Time since somebody asked for the state of the open stagings of a job."""
+        self._looked_at = clock.now()
         self.counts: Counter[tuple[str, StagingState]] = Counter()
         """Stagings that ended since the start, by direction and state."""
 
@@ -198,7 +201,7 @@ class Stager:
                     known[each.key] = self._store.put(each)
                 accepted.append(known[each.key])
             self._open |= {each.id: each for each in accepted}
-            self._asked_at |= {each.job: self._clock.now() for each in accepted}
+            self._silent_seconds |= {each.job: 0.0 for each in accepted}
             return accepted
 
     def plan(self) -> None:
@@ -247,8 +250,11 @@ class Stager:
         """
         now = self._clock.now()
         with self._lock:
+            passed = min(max(now - self._looked_at, 0.0), MOST_SILENT_SECONDS)
+            self._looked_at = now
+            self._silent_seconds = {job: seconds + passed for job, seconds in self._silent_seconds.items()}
             moving = [each for each in self._open.values() if each.state == StagingState.MOVING]
-            silent = {job for job, asked_at in self._asked_at.items() if asked_at < now - ABANDONED_SECONDS}
+            silent = {job for job, seconds in self._silent_seconds.items() if seconds > ABANDONED_SECONDS}
         for staging in moving:
             if staging.direction == "promote" and staging.job in silent:  # a stage-out goes on
                 self.drop(staging, StagingState.CANCELLED)
@@ -267,8 +273,8 @@ class Stager:
     def asked(self, job: str) -> None:
         """Somebody waits for the stagings of a job. End those whose deadline has passed, even if a request hangs."""
         with self._lock:
-            if job in self._asked_at:
-                self._asked_at[job] = self._clock.now()
+            if job in self._silent_seconds:
+                self._silent_seconds[job] = 0.0
         for staging in self._snapshot():
             if staging.job == job and self._clock.now() >= staging.deadline_at:
                 self.drop(staging, StagingState.EXPIRED)
@@ -293,7 +299,7 @@ class Stager:
         else:
             self._open.pop(staging.id, None)
             if all(each.job != staging.job for each in self._open.values()):
-                self._asked_at.pop(staging.job, None)
+                self._silent_seconds.pop(staging.job, None)
 
     def _snapshot(self) -> list[Staging]:
         with self._lock:

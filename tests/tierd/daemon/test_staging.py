@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -145,7 +146,18 @@ def test_an_abandoned_staging_is_cancelled(site: Site) -> None:
     (gone,) = state(site)
     assert gone.state == "cancelled"
     assert gone.left_out["cancelled"] > 30
-    assert not site.service._stager._asked_at
+    assert not site.service._stager._silent_seconds
+
+
+def test_a_clock_that_is_set_abandons_no_staging(site: Site) -> None:
+    site.restart(limits=GeneralLimits(files_per_second=0.1))
+    files(site, *(f"/proj/d/{number}" for number in range(60)))
+    stage(site, "/proj/d")
+    site.run(until=10)
+    clock = site.service._stager._clock
+    site.service._stager._clock = SimpleNamespace(now=lambda: clock.now() + 60.0)
+    site.run(until=20)
+    assert [each.state for each in state(site)] == ["moving"]
 
 
 def test_a_restart_continues_the_drain(site: Site) -> None:
