@@ -26,7 +26,7 @@ from tierd.model import Action, Capacity, Facts, MetadataTargets, Window
 from tierd.policies.protocol import DefaultJudge, JudgedBy, MoveJudge, MoveRun
 from tierd.policies.registry import evidence_of, policies, policy_for, policy_of
 from tierd.sense import space
-from tierd.text import count_of
+from tierd.text import count_of, quoted
 from tierd.verify.judgement import Act, Judgement, judge, judge_own
 
 MAX_MEASURING_TIMES = 1.25
@@ -254,6 +254,8 @@ class CaseUndo:
         with self._lock:
             self._gate.default_layouts.drop(case.finding.key)
             dropped = len(self._gate.drop(case.finding.key))
+            if case.verdict is Verdict.DID_NOT_HELP:
+                self._hand_over(case)
             there = tuple(case.defaults)
         if dropped:
             log.logger.info("dropped %s: %s", count_of(dropped, "queued move"), reason)
@@ -262,9 +264,24 @@ class CaseUndo:
         gone = {act for act, done in zip(acts, over, strict=True) if done}
         restored = all(over) and self._restored_files(case, reason)
         with self._lock:
-            case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
+            for each in self._store:  # cases share the default layout of a directory
+                each.defaults = [outcome for outcome in each.defaults if outcome.entry not in gone]
             if not case.defaults and restored and case.state is State.UNDOING:
                 case.settle(State.UNDONE)
+
+    def _hand_over(self, case: Remediation) -> None:
+        """Leave default layouts that other cases rely on to these, whose verdicts then decide."""
+        others = [each for each in self._store if each is not case]
+        for outcome in tuple(case.defaults):
+            directory = outcome.action.directory
+            heir = next((each for each in others if each.relies_on(directory, case.pool)), None)
+            if heir is not None:
+                case.defaults.remove(outcome)
+                if all(each.entry != outcome.entry for each in heir.defaults):
+                    heir.defaults.append(outcome)
+                self._journal.hand_over(outcome.entry, heir.number)
+                why = f"F{heir.number} relies on it, and its verdict decides"
+                self._log.of_number(case.number, [f"KEPT default layout of {quoted(directory)}: {why}"])
 
     def _restored_files(self, case: Remediation, reason: str) -> bool:
         """Give files their earlier layouts, through the queue and within the limits. True when all is done.

@@ -137,6 +137,12 @@ class Remediation:
         self.to(State.UNDOING)
         self.undo_reason, self.moves_held = reason, False
 
+    def relies_on(self, directory: str, pool: str) -> bool:
+        """Whether its effect is owed, or may be, to a default layout of a directory with this pool."""
+        stands = self.state in OPEN or (self.verdict is Verdict.HELPED and not self.departed)
+        return (stands and not self.undo_reason and directory in self.places and self.pool == pool
+                and has_victim(self.finding))
+
     def finding_ended(self, now: float) -> None:
         self.ended_at = now
         if self.state in {State.KEPT, State.UNDONE}:
@@ -466,15 +472,18 @@ class Remediations:
         if case is not None and case.abandoned and not case.closed:
             return  # an administrator undid it while this was planned
         known = case.places if case is not None and not case.closed and has_victim(finding) else set()
-        actions = [a for a in actions if a.directory not in known
-                   and not (a.kind in DEFAULT_KINDS and self._gate.default_layouts.has(a.directory))]
+        actions = [a for a in actions if a.directory not in known]
         if not actions:
             return
+        layout = actions[0].layout
+        queued = {a.directory for a in actions
+                  if a.kind in DEFAULT_KINDS and self._gate.default_layouts.has(a.directory)}
+        actions = [a for a in actions if a.kind not in DEFAULT_KINDS or a.directory not in queued]
         settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if has_victim(finding) else [])
         if case is None or case.state in settled:
             finding = self._log.record(finding)
             times = self._store.device_time
-            case = Remediation(finding, number, now, now, actions[0].layout,
+            case = Remediation(finding, number, now, now, layout,
                                times_before={name: times[name] for name in finding.targets if name in times},
                                tried=set() if case is None or has_victim(finding) else case.tried,
                                in_use=Counter() if case is None else case.in_use,
@@ -487,6 +496,7 @@ class Remediations:
         case.places = known | {*finding.directories}
         self._store.add(case)
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
+        case.tried |= queued  # for another finding: both cases are judged with it
         # there is nothing to judge after advice, after a dry run and for findings without a victim or a beneficiary
         judged = policy_for(finding).judged_by is not JudgedBy.CAUSE
         if case.state in OPEN and (not judged or self._gate.dry_run or not case.tried):
@@ -574,13 +584,16 @@ class Remediations:
         """Set the next few queued default layouts. True if any was due."""
         outcomes = self._gate.default_layouts.set_next()
         with self._lock:
-            for key in dict.fromkeys(outcome.action.finding for outcome in outcomes):
-                if (case := self._store.get(key)) is not None:
-                    self._were_set(case, [o for o in outcomes if o.action.finding == key])
+            for case in self._store:
+                if own := [o for o in outcomes if o.action.finding == case.finding.key]:
+                    self._log.of_number(case.number, list(log.default_layout_sentences(own)))
+                    self._were_set(case, own)
+                elif case.state in OPEN and (shared := [o for o in outcomes if o.action.directory in case.tried]):
+                    self._journal.add_messages(case.number, log.default_layout_sentences(shared), self._clock.now())
+                    self._were_set(case, shared)
         return bool(outcomes)
 
     def _were_set(self, case: Remediation, outcomes: Sequence[CompletedAct]) -> None:
-        self._log.of_number(case.number, list(log.default_layout_sentences(outcomes)))
         done = [outcome for outcome in outcomes if outcome.result in {Outcome.DONE, Outcome.DRY_RUN}]
         left = {outcome.action.directory for outcome in outcomes if outcome.reason in PASSING}
         case.tried -= left

@@ -133,6 +133,10 @@ class Journal:
         """Enter what the undo of an act restores: the state before an earlier act, which it has replaced."""
         self.db.execute("UPDATE actions SET layout_before = ? WHERE id = ?", (to_text(before), entry))
 
+    def hand_over(self, entry: int, finding: int) -> None:
+        """Enter that an act is now for another finding."""
+        self.db.execute("UPDATE actions SET finding = ? WHERE id = ?", (finding, entry))
+
     def begin_undo(self, entry: int, now: float) -> None:
         self._change(entry, "outcome", Outcome.UNDOING, "", now)
 
