@@ -37,9 +37,10 @@ from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.detect.view import View
 from tierd.loads import Loads
 from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
+from tierd.policies.guarded import words_of_error
 from tierd.policies.protocol import Situation
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
-from tierd.policies.runner import PolicyRunner, words_of_error
+from tierd.policies.runner import PolicyRunner
 from tierd.refusal import Reason, Refusal
 
 OLD_SECONDS = 90.0

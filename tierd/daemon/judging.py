@@ -195,6 +195,8 @@ class Judge:
         if not facts.directory_seconds or facts.directory_seconds > self._clock.now() - entry.intended_at:
             return  # the operations since the act are not known yet
         found = judge.judge(entry.place, evidence, facts)
+        if found is None:
+            return
         number = self._journal.finding_of(entry.id)
         if found.verdict is Verdict.DID_NOT_HELP:
             result, over = self._undoing.undo(number, entry, found.words)

@@ -65,8 +65,7 @@ def busy_directory(settings: Settings) -> float:
 def walk_of(settings: Settings, filesystem: Filesystem) -> UnevenPools | None:
     """The walk for files on the fuller targets of unevenly filled pools, if a policy that acts needs it."""
     for policy in map(policy_of, settings.act.on):
-        if policy.walk is not None:
-            walk = policy.walk(settings.tables)
+        if policy.walk is not None and (walk := policy.walk(settings.tables)) is not None:
             return UnevenPools(filesystem, walk.directories, walk.files_per_second, walk.min_bytes)
     return None
 

@@ -20,7 +20,8 @@ from tierd.detect.gain import StreamTrack
 from tierd.engine import CycleFindings, Engine
 from tierd.loads import CLOSES, READS, Loads, NamespaceLoads
 from tierd.model import Action, Finding, FindingKey, Window
-from tierd.policies.registry import policy_for
+from tierd.policies.guarded import faults_of
+from tierd.policies.registry import policies, policy_for
 from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
@@ -157,6 +158,9 @@ class Observer:
             failed = self._engine.watch.faults.get(name, "")
             self._log.fault(f"detector {name}",
                                 failed and f"detector {name} failed and finds nothing: {failed}")
+        for name in policies():
+            failed = faults_of(name)
+            self._log.fault(f"policy {name}", failed and f"policy {name} failed: {failed}")
         self.windows, self.tracks = self._engine.history.windows, self._engine.tracks.known
         self._store.device_time = self._engine.device_time
         with self._store.lock, self._log.at_once():

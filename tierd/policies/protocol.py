@@ -192,8 +192,8 @@ class DefaultJudge:
 
     seconds: float
     """Time after the act at which it is judged."""
-    judge: Callable[[str, Any, Facts], Judgement]
-    """By the directory and the evidence of the finding. The verdict with its words."""
+    judge: Callable[[str, Any, Facts], Judgement | None]
+    """By the directory and the evidence of the finding. The verdict with its words; None while there is none."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class Policy:
 
     directories: Callable[[Tables], Collection[str]] | None = None
     """Further directories whose files on flash the scan examines."""
-    walk: Callable[[Tables], Walk] | None = None
+    walk: Callable[[Tables], Walk | None] | None = None
     """Directories to walk if ``[act] on`` names the policy."""
     busy_directory: Callable[[Any], float] | None = None
     """Operations per second in a directory, by the settings, from which the policy needs the MDTs of the directory."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from tierd.acts import ORDER_KINDS
 from tierd.model import Evidence, Finding
+from tierd.policies.guarded import guarded
 from tierd.policies.protocol import Common, ConfiguredPolicy, JudgedBy, Policy, Tables
 from tierd.validators import typed_evidence
 
@@ -72,7 +73,7 @@ def available_policies(found: Iterable[EntryPoint]) -> tuple[Policy, ...]:
                               f"{type(error).__name__}: {error}") from error
         if why := why_unusable(policy, policies):
             raise PolicyError(f"policy {entry.name} ({entry.value}){why}")
-        policies.append(policy)
+        policies.append(guarded(policy))
     return tuple(policies)
 
 

@@ -6,13 +6,13 @@ A finding begins after ``BEGIN_RUNS`` consecutive runs that yield it, and ends a
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Finding, FindingKey
-from tierd.policies.protocol import ConfiguredPolicy, Policy
+from tierd.model import Finding, FindingKey
+from tierd.policies.guarded import fault_of_finding, words_of_error
+from tierd.policies.protocol import ConfiguredPolicy
 from tierd.policies.registry import BUILT_IN
 
 _OWN = frozenset(policy.name for policy in BUILT_IN)
@@ -81,27 +81,3 @@ class PolicyRunner:
                 yield finding
         except Exception as error:  # noqa: BLE001 -- any error of a policy is reported and disables only that policy
             self.faults[policy.policy.name] = words_of_error(error)
-
-
-def words_of_error(error: Exception) -> str:
-    """The error of a policy, with the file and the line in which it was raised, if that is not the call in tierd."""
-    places = traceback.extract_tb(error.__traceback__)[1:]
-    where = f" ({places[-1].filename.rpartition('/')[2]}:{places[-1].lineno})" if places else ""
-    return f"{type(error).__name__}: {error}{where}"
-
-
-def fault_of_finding(finding: object, policy: Policy) -> str:
-    """Why a finding would fail in what records it, shows it or plans for it; "" if it is as its fields say."""
-    if not isinstance(finding, Finding):
-        return f"it finds {finding!r}, which is no Finding"
-    if finding.kind != policy.name:  # no plan, judge or setting would be found by this kind
-        return f"its finding has the kind {finding.kind!r}"
-    for name, of, what in (("time", (int, float), "number"), ("aggressor", str, "text"), ("victim", str, "text"),
-                           ("subject", str, "text"), ("sentence", str, "text"), ("evidence", Evidence, "Evidence")):
-        if not isinstance(value := getattr(finding, name), of):
-            return f"its finding has the {name} {value!r}, which is no {what}"
-    for name, part in (("targets", str), ("directories", str), ("tasks", str), ("advice", Advice)):
-        if not isinstance(value := getattr(finding, name), tuple) or not all(isinstance(each, part) for each in value):
-            return f"its finding has {name} {value!r}, which is no tuple of {part.__name__}"
-    finding.evidence.numbers()
-    return ""

@@ -9,14 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from lustre.layout.model import Component, Layout
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
-from tests.tierd.simulated import NOISE
+from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched, shown
 from tests.tierd.tapes import TAPES
 from tierd.__main__ import main
 from tierd.config.load import load
 from tierd.config.settings import Settings
+from tierd.engine import situation_of
+from tierd.model import Capacity, Evidence, Facts, Finding
+from tierd.policies.protocol import Use
 from tierd.policies.registry import policies
 
 THEIRS = '''
@@ -135,6 +139,48 @@ def test_a_plan_that_fails_is_refused_and_tierd_goes_on(
     site.run(until=180)
     assert f"its plan failed: {words}" in shown(capsys, "explain", "F1", site=site)
     assert 'reason="policy-failed"' in fetched(site, "/metrics")[1]
+
+
+BROKEN = """
+
+def broken(*arguments):
+    return arguments[99]
+
+
+POLICY = replace(
+    POLICY, find_slowed=broken, directories=broken, place=broken, walk=broken, busy_directory=broken, is_short=broken,
+    why_advice=broken, move_judge=MoveJudge("moves", broken), default_judge=DefaultJudge(1.0, broken),
+    mirroring=Mirroring(broken, broken))
+"""
+
+
+@pytest.mark.usefixtures("installed")
+def test_functions_that_fail_end_nothing(
+        site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"from dataclasses import replace\nfrom tierd.policies.protocol import *\n{THEIRS}{BROKEN}"
+    (tmp_path / "site-packages/site_policies.py").write_text(text.replace("from __future__ import annotations\n", ""))
+    monkeypatch.delitem(sys.modules, "site_policies", raising=False)
+    policies.cache_clear()
+    site.settings = with_theirs(site.settings, tmp_path)
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, start_seconds=30.0))))
+    site.run(until=200)
+    status = shown(capsys, "status", site=site)
+    for name in ("find_slowed", "walk", "busy_directory", "is_short"):
+        assert f"{name}: IndexError: tuple index out of range (site_policies.py:" in status
+    theirs = policies()["many-creates"]
+    assert theirs.why_advice is not None
+    assert theirs.default_judge is not None
+    assert theirs.mirroring is not None
+    assert theirs.place is not None
+    layout, use = Layout((Component(),), composite=False), Use(0.0)
+    finding = Finding("many-creates", 0.0, "", "", (), "", Evidence())
+    assert theirs.why_advice(finding) is None
+    assert theirs.directories is not None
+    assert theirs.directories(site.settings.tables) == ()
+    assert theirs.default_judge.judge("/", None, Facts()) is None
+    assert theirs.mirroring.added(layout, use) is layout
+    assert theirs.place(layout, use, situation_of(site.settings, Capacity({}, {}, {})), False).layout is layout
+    assert any(words.startswith("FOUND noisy-neighbour") for words in site.said)
 
 
 @pytest.mark.usefixtures("installed")
