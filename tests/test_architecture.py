@@ -167,7 +167,7 @@ def test_a_circular_import_is_found() -> None:
     assert set(circle(importing(sources))) == {"room.a", "room.b"}
 
 
-POLICY_INTERFACE = tuple(f"tierd.policies.{name}" for name in ("protocol", "registry", "runner"))
+POLICY_INTERFACE = tuple(f"tierd.policies.{name}" for name in ("guarded", "protocol", "registry", "runner"))
 """What others may import of the policies."""
 
 

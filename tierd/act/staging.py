@@ -35,8 +35,6 @@ KEEP_SECONDS = 30 * 86400.0
 ABANDONED_SECONDS = 30.0
 """A stage-in is cancelled if nobody has asked for its state for this time: its job is gone. Slurm kills all scripts of
 a cancelled job, so the one that cancels the staging may not run."""
-MOST_SILENT_SECONDS = ABANDONED_SECONDS / 3
-"""Counted of the time between two looks: tierd was busy, or the clock was set."""
 MAX_OPEN = 10_000
 """Stagings that wait or move. Further ones are refused."""
 MAX_REASONS = 20
@@ -250,7 +248,7 @@ class Stager:
         """
         now = self._clock.now()
         with self._lock:
-            passed = min(max(now - self._looked_at, 0.0), MOST_SILENT_SECONDS)
+            passed = min(max(now - self._looked_at, 0.0), ABANDONED_SECONDS / 3)  # the clock may have been set
             self._looked_at = now
             self._silent_seconds = {job: seconds + passed for job, seconds in self._silent_seconds.items()}
             moving = [each for each in self._open.values() if each.state == StagingState.MOVING]

@@ -339,11 +339,11 @@ class Undo:
         except ValueError as error:
             result = UndoResult(Outcome.REFUSED, str(error))
         if entry.outcome == Outcome.UNDOING and not result.restored and result.outcome != Outcome.FAILED:
+            self._searches.pop(entry.id, None)
             self._journal.end(entry.id, Outcome.DONE, f"not undone: {result.detail}", self._clock.now())
         return result
 
     def _undone(self, entry: Entry, reason: str) -> UndoResult:
-        search = self._searches.pop(entry.id, None)
         try:
             entry = located(entry, self._filesystem)
         except FileNotFoundError:
@@ -359,11 +359,11 @@ class Undo:
             if resumed or same_default(later[0].before, entry.after):
                 self._journal.set_before(later[0].id, entry.before)
                 reason += f"; act {later[0].id} has replaced it; undoing that act restores what was before both"
-                return self._with_inherited(reason, entry, search, resumed=resumed)
+                return self._with_inherited(reason, entry, resumed=resumed)
             found = Has.OTHER  # somebody changed it before the next act, whatever it is now
         if found is Has.BEFORE:
-            return self._with_inherited(f"the directory already has its earlier {WORDS[entry.kind]}", entry, search,
-                                        resumed=True)
+            reason = f"the directory already has its earlier {WORDS[entry.kind]}"
+            return self._with_inherited(reason, entry, resumed=True)
         if found is Has.OTHER:
             what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
             return UndoResult(Outcome.REFUSED, f"somebody has changed the {what} since")
@@ -375,7 +375,7 @@ class Undo:
         except (OSError, ValueError) as error:  # if it was restored after all, the next undo finds it
             result = UndoResult(Outcome.FAILED, getattr(error, "strerror", None) or str(error))
         if result.outcome == Outcome.UNDONE:
-            return self._with_inherited(reason, entry, None, resumed=False)
+            return self._with_inherited(reason, entry, resumed=False)
         self._journal.end(entry.id, entry.outcome, f"not undone: {result.detail}", self._clock.now())
         return result
 
@@ -397,16 +397,16 @@ class Undo:
             return UndoResult(Outcome.UNDONE, "")
         return UndoResult(Outcome.FAILED, f"Lustre changed the {WORDS[entry.kind]} while restoring it")
 
-    def _with_inherited(self, reason: str, entry: Entry, search: Search | None, *, resumed: bool) -> UndoResult:
+    def _with_inherited(self, reason: str, entry: Entry, *, resumed: bool) -> UndoResult:
         """Restore also the directories that inherited the default, for a while, from where the search is."""
         if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
             return UndoResult(Outcome.UNDONE, reason)
         begun = self._clock.now()
         self._journal.begin_undo(entry.id, begun)
-        again = resumed or search is not None
+        search = self._searches.pop(entry.id, None)
         if search is None or search.place != entry.place:  # it was renamed
-            search = Search(entry.place, search.reason if search else reason, again, [entry.place])
-        search.own, search.until = _hand_down(self._journal, self._filesystem, entry, again=again)
+            search = Search(entry.place, search.reason if search else reason, resumed, [entry.place])
+        search.own, search.until = _hand_down(self._journal, self._filesystem, entry, again=resumed)
         search.step(self._filesystem, entry, lambda: self.held() is not None
                     or not 0 <= self._clock.now() - begun <= SEARCH_SECONDS)
         if search.waiting:

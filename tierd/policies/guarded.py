@@ -3,63 +3,53 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from lustre.layout.model import Layout
 from tierd.model import Advice, Evidence, Finding
-from tierd.policies.protocol import Choice, Policy, Walk
+from tierd.policies.protocol import Choice, DefaultJudge, Mirroring, MoveJudge, Policy, Walk
 from tierd.refusal import Refusal
+from tierd.validators import T
 from tierd.verify.judgement import Judgement
 
+RESULTS: Mapping[str, Any] = {
+    "find_slowed": Finding, "directories": str, "place": Choice, "walk": Walk, "busy_directory": int | float,
+    "is_short": str | None, "why_advice": Refusal, "judge": Judgement | None, "added": Layout, "kept": Layout | None}
+"""Types of what the functions return, or of its parts."""
+OTHERWISE: Mapping[str, Callable[..., Any]] = {
+    "find_slowed": lambda *_: (), "directories": lambda *_: (), "place": lambda layout, *_: Choice(layout),
+    "busy_directory": lambda _: float("inf"), "added": lambda layout, _: layout}
+"""What functions return instead, if not None: it changes nothing."""
 FAULTS: dict[tuple[str, str], str] = {}
 """What the last call of a function went wrong with, by policy and function; without those that went well."""
 
 
-def guarded(policy: Policy) -> Policy:
-    """The policy with functions that never fail. Instead, each returns what changes nothing."""
-    def safe(name: str, call: Callable[..., Any] | None, fits: type | tuple[type, ...],
-             otherwise: Callable[..., Any] = lambda *_: None) -> Any:
-        def checked(*arguments: Any) -> Any:
-            try:
-                found = call(*arguments) if call is not None else None
-                if not isinstance(found, fits):
-                    raise TypeError(f"it returns {found!r}")
-            except Exception as error:  # noqa: BLE001 -- any error of a policy is reported and stops only this call
-                FAULTS[policy.name, name] = f"{name}: {words_of_error(error)}"
-                return otherwise(*arguments)
-            FAULTS.pop((policy.name, name), None)
-            return found
-        return call and checked
+def guarded(part: T, policy: Policy) -> T:
+    """A policy, or a part of it, with functions that never fail. :data:`RESULTS` has those of each policy."""
+    found = {each.name: getattr(part, each.name) for each in fields(part)}  # type: ignore[arg-type]
+    safe = {name: partial(called, policy, name, call) for name, call in found.items() if call and name in RESULTS}
+    inner = {name: guarded(each, policy) for name, each in found.items()
+             if isinstance(each, DefaultJudge | Mirroring | MoveJudge)}
+    return replace(part, **safe, **inner)  # type: ignore[type-var]
 
-    def slowed(*arguments: Any) -> tuple[Finding, ...]:
-        found = tuple(policy.find_slowed(*arguments)) if policy.find_slowed is not None else ()
-        if wrong := next(filter(None, (fault_of_finding(each, policy) for each in found)), ""):
-            raise ValueError(wrong)
-        return found
 
-    def places(*arguments: Any) -> tuple[str, ...]:
-        found = tuple(policy.directories(*arguments)) if policy.directories is not None else ()
-        if not all(isinstance(each, str) for each in found):
-            raise TypeError(f"it returns {found!r}")
-        return found
-
-    moves, default, mirrors, nothing = policy.move_judge, policy.default_judge, policy.mirroring, type(None)
-    return replace(
-        policy,
-        find_slowed=policy.find_slowed and safe("find_slowed", slowed, tuple, lambda *_: ()),
-        directories=policy.directories and safe("directories", places, tuple, lambda *_: ()),
-        place=safe("place", policy.place, Choice, lambda layout, *_: Choice(layout)),
-        walk=safe("walk", policy.walk, Walk),
-        busy_directory=safe("busy_directory", policy.busy_directory, (int, float), lambda _: float("inf")),
-        is_short=safe("is_short", policy.is_short, (str, nothing)),
-        why_advice=safe("why_advice", policy.why_advice, Refusal),
-        move_judge=moves and replace(moves, judge=safe("move_judge", moves.judge, (Judgement, nothing))),
-        default_judge=default and replace(default, judge=safe("default_judge", default.judge, Judgement)),
-        mirroring=mirrors and replace(
-            mirrors, added=safe("mirroring", mirrors.added, Layout, lambda layout, _: layout),
-            kept=safe("mirroring", mirrors.kept, (Layout, nothing))))
+def called(policy: Policy, name: str, call: Callable[..., Any], *arguments: object) -> Any:
+    try:
+        found = call(*arguments)
+        several = tuple(found) if name in {"find_slowed", "directories"} else None
+        for each in (found,) if several is None else several:
+            if not isinstance(each, RESULTS[name]):
+                raise TypeError(f"it returns {each!r}")
+            if isinstance(each, Finding) and (wrong := fault_of_finding(each, policy)):
+                raise ValueError(wrong)
+    except Exception as error:  # noqa: BLE001 -- any error of a policy is reported and stops only this call
+        FAULTS[policy.name, name] = f"{name}: {words_of_error(error)}"
+        return OTHERWISE[name](*arguments) if name in OTHERWISE else None
+    FAULTS.pop((policy.name, name), None)
+    return found if several is None else several
 
 
 def faults_of(name: str) -> str:
