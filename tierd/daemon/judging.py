@@ -26,6 +26,7 @@ from tierd.model import Action, Capacity, Facts, MetadataTargets, Window
 from tierd.policies.protocol import DefaultJudge, JudgedBy, MoveJudge, MoveRun
 from tierd.policies.registry import evidence_of, policies, policy_for, policy_of
 from tierd.sense import space
+from tierd.sense.paths import join
 from tierd.text import count_of, quoted
 from tierd.verify.judgement import Act, Judgement, judge, judge_own
 
@@ -261,10 +262,14 @@ class CaseUndo:
             there = tuple(case.defaults)
         if dropped:
             log.logger.info("dropped %s: %s", count_of(dropped, "queued move"), reason)
-        acts = [outcome.entry for outcome in there]
-        over = space.call_each(lambda act: self._undo_act_of(case.number, act, reason), acts, self._executor)
-        gone = {act for act, done in zip(acts, over, strict=True) if done}
-        restored = all(over) and self._restored_files(case, reason)
+        gone, left = set[int](), {outcome.entry: join(outcome.action.directory, "") for outcome in there}
+        while left:  # first those below no other: their undo decides what the others restore
+            acts = [act for act, place in left.items()
+                    if not any(place != above and place.startswith(above) for above in left.values())]
+            over = space.call_each(lambda act: self._undo_act_of(case.number, act, reason), acts, self._executor)
+            gone |= {act for act, done in zip(acts, over, strict=True) if done}
+            left = {act: place for act, place in left.items() if act not in acts}
+        restored = len(gone) == len(there) and self._restored_files(case, reason)
         with self._lock:
             for each in self._store:  # cases share the default layout of a directory
                 each.defaults = [outcome for outcome in each.defaults if outcome.entry not in gone]

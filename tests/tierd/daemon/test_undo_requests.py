@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
+from time import sleep
+from typing import Any
 
 import pytest
 
 from lustre.errors import of_errno
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Layout
+from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.daemon.test_directory_striping import NODES, ON, planned, storm_cluster
 from tests.tierd.site import Site, altered, failed, shown
+from tierd.act.guard import JobCheck
 from tierd.act.journal.entry import Entry
 from tierd.act.undo import Search
 from tierd.acts import ActKind, Outcome, Verdict
@@ -181,6 +187,42 @@ def test_a_long_search_goes_on_after_a_restart(
     assert not any("flash" in str(site.filesystem.layout(place)) for place in below)
     assert [entry.outcome for entry in site.service.journal.entries() if entry.id == 1] == [Outcome.UNDONE]
     assert sum(sentence.startswith("UNDONE default layout of /proj/ingest: ") for sentence in site.said) == 1
+
+
+def test_directories_below_one_another_are_not_restored_at_the_same_time(
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search below the lower one restored what the upper one's undo was about to replace."""
+    step, both = Search.step, Barrier(2)
+
+    def together(self: Search, *arguments: Any) -> None:
+        with suppress(BrokenBarrierError):
+            both.wait(0.5)
+        if self.place.endswith("/new"):
+            sleep(0.2)  # the search from above is over by then
+        step(self, *arguments)
+
+    site.run(until=55)
+    (case,) = site.service.daemon.store
+    (upper,) = case.defaults
+    places = "/proj/ingest", "/proj/ingest/new", "/proj/ingest/new/deeper"
+    for place in places[1:]:
+        site.cluster.make_file(f"{place}/file", 1000)
+        site.filesystem.set_default_layout(place, upper.action.layout)  # as mkdir does it
+    larger = Layout((Component(0, 8 << 20, "flash"), Component(8 << 20, None, "hdd")))
+    queue = site.service.gate.default_layouts
+    queue.jobs = JobCheck()
+    queue.add([replace(upper.action, directory=places[1], layout=larger)], case.number)
+    case.defaults += queue.set_next()
+    assert [each.result for each in case.defaults] == ["done", "done"]
+    site.filesystem.set_default_layout(places[2], larger)  # made meanwhile
+    monkeypatch.setattr(Search, "step", together)
+    case.verdict = Verdict.DID_NOT_HELP
+    case.begin_undo("it did not help")
+    with ThreadPoolExecutor(2) as executor:
+        site.service.daemon.undoing._executor = executor
+        site.service.daemon.undoing.go_on()
+    assert case.defaults == []
+    assert not any("flash" in str(site.filesystem.layout(place)) for place in places)
 
 
 def test_an_interrupted_undo_that_fails_is_logged_once_and_tried_again(
