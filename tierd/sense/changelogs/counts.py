@@ -18,7 +18,7 @@ from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.loads import Floats, Ints, Names, distinct
 from tierd.model import MAX_CLIENTS
-from tierd.sense.changelogs.files import FileTable, KeyIndex, grown
+from tierd.sense.changelogs.files import FileTable, KeyIndex, grown, pieces
 from tierd.sense.paths import join
 
 COUNTED = ("creates", "opens", "closes", "unlinks", "outgrown", "write_opens")
@@ -85,11 +85,14 @@ class CountTable:
             self._of_job = None
         return number
 
-    def numbers(self, job: Ints, place: NDArray[np.integer]) -> Ints:
-        """Numbers of the counts of jobs in directories, made if needed."""
-        pairs, at = distinct(job << _PLACE_BITS | place)
+    def numbers(self, job: Ints, place: NDArray[np.integer], owner: NDArray[np.integer]) -> Ints:
+        """Numbers of the counts of jobs in directories, made if needed: most are the owners of the files."""
+        found = owner.astype(np.int64)
+        other = np.flatnonzero(~self.in_table[found] | (self.job[found] != job) | (self.place[found] != place))
+        pairs, at = distinct(job[other] << _PLACE_BITS | place[other])
         mask = (1 << _PLACE_BITS) - 1
-        found: Ints = np.array([self.number(pair >> _PLACE_BITS, pair & mask) for pair in pairs.tolist()], np.int64)[at]
+        numbers = [self.number(pair >> _PLACE_BITS, pair & mask) for pair in pairs.tolist()]
+        found[other] = np.array(numbers, np.int64)[at]
         return found
 
     def find(self, job: str, directory: str) -> int:
@@ -122,8 +125,8 @@ class CountTable:
             order = np.argsort(self.job[:len(self.clients)], kind="stable")
             self._of_job = order, np.searchsorted(self.job[order], np.arange(len(self.jobs.by_number) + 1))
         order, begins = self._of_job
-        every = np.concatenate([order[:0], *(order[begins[job]:begins[job + 1]] for job in some
-                                             if job + 1 < len(begins))])
+        first = np.array([job for job in some if job + 1 < len(begins)], np.int64)
+        every = order[pieces(begins[first], begins[first + 1] - begins[first])[1]]
         found: Ints = np.sort(every[self.in_table[every]])
         return found
 
@@ -138,14 +141,6 @@ class CountTable:
     def idle_longest(self, count: int) -> Ints:
         numbers = np.fromiter(self._number_of.values(), np.int64, len(self))
         return numbers[np.argsort(self.last_time[numbers], kind="stable")[:count]]
-
-    def present(self, owner: NDArray[np.integer], place: NDArray[np.integer]) -> Ints:
-        """Numbers of the counts of the jobs of files in the present directories of the files."""
-        found = owner.astype(np.int64)
-        moved = ~self.in_table[found] | (self.place[found] != place)
-        if moved.any():
-            found[moved] = self.numbers(self.job[found[moved]], place[moved])
-        return found
 
     def at_work(self, numbers: Ints, time: Floats) -> None:
         """Note the times of records that show jobs at work."""
@@ -374,5 +369,5 @@ class CountTables:
         if len(kept) > 2 * self.max_files:  # jobs that open files in turn add them again and again
             _, first = np.unique(lister[kept].astype(np.int64) << _PLACE_BITS | listed[kept], return_index=True)
             kept = kept[np.sort(first)]
-        self._lister, self._listed = lister[kept].astype(np.int32), listed[kept].astype(np.int32)
         self._lists, self._begins = len(kept), None
+        self._lister[:len(kept)], self._listed[:len(kept)] = lister[kept], listed[kept]

@@ -130,7 +130,8 @@ class KeyIndex:
     def replace(self, keys: Words, more: int = 0) -> None:
         """Drop all keys, and number these, which are distinct, from 0 on. There is room for so many more."""
         self._use(max(FIRST_BITS, (2 * (len(keys) + more)).bit_length()))
-        self.keys, self._count = grown(keys.copy(), 1), len(keys)
+        self.keys, self._count = grown(self.keys, len(keys)), len(keys)
+        self.keys[:len(keys)] = keys
         left, at = np.arange(len(keys)), self._slots(keys)
         while len(left):
             free = self._number_at[at] == UNKNOWN
@@ -231,7 +232,7 @@ class FileTable:
 
     def put_names(self, rows: Ints, text: Bytes, begins: Ints, sizes: Ints) -> None:
         """Put names, which are parts of a text, into rows."""
-        at, which = _pieces(begins, sizes)
+        at, which = pieces(begins, sizes)
         end = self.names_used + len(which)
         self.names = grown(self.names, end)
         self.names[self.names_used:end] = text[which]
@@ -244,25 +245,26 @@ class FileTable:
 
     def names_of(self, rows: Ints) -> list[bytes]:
         sizes = self.name_bytes[rows].astype(np.int64)
-        at, which = _pieces(self.name_at[rows].astype(np.int64), sizes)
+        at, which = pieces(self.name_at[rows].astype(np.int64), sizes)
         text = self.names[which].tobytes()
         return [text[begin:end] for begin, end in zip(at.tolist(), (at + sizes).tolist(), strict=True)]
 
     def compact(self) -> Ints:
         """Drop the rows without a file. Returns the new number of each row, -1 for those that are dropped."""
         rows, before = self.rows(), len(self.fids)
-        at, which = _pieces(self.name_at[rows].astype(np.int64), self.name_bytes[rows].astype(np.int64))
-        self.names, self.names_used = self.names[which], len(which)
+        at, which = pieces(self.name_at[rows].astype(np.int64), self.name_bytes[rows].astype(np.int64))
+        self.names[:len(which)], self.names_used = self.names[which], len(which)
         self.fids.replace(self.fids.keys.take(rows, axis=0))
         for name in _COLUMNS:
-            setattr(self, name, grown(getattr(self, name)[rows], 1))
-        self.name_at = grown(at.astype(np.int32), 1)
+            column = getattr(self, name)
+            column[:len(rows)], column[len(rows):] = column[rows], 0
+        self.name_at[:len(rows)] = at
         renumbered = np.full(before, -1, np.int64)
         renumbered[rows] = np.arange(len(rows))
         return renumbered
 
 
-def _pieces(begins: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """Where each piece begins when all stand one behind the other, and where each of their bytes is now."""
+def pieces(begins: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+    """Where each piece begins when all stand one behind the other, and where each of their parts is now."""
     at = np.cumsum(sizes) - sizes
     return at, np.repeat(begins - at, sizes) + np.arange(int(sizes.sum()))

@@ -234,7 +234,8 @@ class RollUp:
         files.put_names(new, counted.text, fields.name_at[made], fields.name_bytes[made])
         self._known.list_files(numbers, new)
         self._count(UNLINKS, self._in_parent(job[astray], stray.parent), stray)
-        self._count(UNLINKS, self._counts.numbers(job[removed], files.place[gone]), fields.at(removed))
+        self._count(UNLINKS, self._counts.numbers(job[removed], files.place[gone], files.owner[gone]),
+                    fields.at(removed))
         files.present[gone] = False
         live = files.present[row] & (kind != CREATE) & (kind != UNLINK)
         found = np.flatnonzero((kind == OPEN) & ~files.present[row])
@@ -357,7 +358,7 @@ class Changes:
         opened, owner = self._opened, np.zeros(len(self._row), np.int64)
         if not opened.any():
             return self._files.owner[self._row].astype(np.int64)
-        owner[opened] = self._counts.numbers(self._job[opened], place[opened])
+        owner[opened] = self._counts.numbers(self._job[opened], place[opened], self._files.owner[self._row[opened]])
         owner = self._last(owner, self._latest(opened), self._files.owner)
         before = np.append(0, owner[:-1])
         before[self._begins] = self._files.owner[self._row[self._begins]]
@@ -387,7 +388,7 @@ class Changes:
         if len(moved):
             there = [counts.has(*pair) for pair in zip(whose[moved].tolist(), place[moved].tolist(), strict=True)]
             whose[moved] = np.where(there, whose[moved], job[moved])
-            numbers[moved] = counts.numbers(whose[moved], place[moved])
+            numbers[moved] = counts.numbers(whose[moved], place[moved], numbers[moved])
         np.add.at(counts.counted[:, CLOSES], numbers, 1)
         own = whose == job
         counts.at_work(numbers[own], self._fields.time[closed][own])
@@ -398,7 +399,7 @@ class Changes:
         if since and len(grew):
             begun = [since.get(counts.places.by_number[number], 0.0) for number in place[grew].tolist()]
             grew = grew[self._files.created_at[self._row[grew]] >= begun]
-        numbers = counts.present(owner[grew], place[grew])
+        numbers = counts.numbers(counts.job[owner[grew]], place[grew], owner[grew])
         np.add.at(counts.counted[:, OUTGROWN], numbers, 1)
         counts.at_work(numbers, self._fields.time[grew])
 
