@@ -14,10 +14,11 @@ them. A single load is made when it is looked up: to a reader, columns are a map
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
@@ -89,12 +90,12 @@ class NamespaceLoad:
         return self.opens + self.closes + self.creates + self.unlinks + self.other_operations
 
 
-class Numbers(dict[Key, int], Generic[Key]):
+class Numbers(defaultdict[Key, int], Generic[Key]):
     """Numbers of names, in order of appearance. A name that is looked up gets the next number."""
 
-    def __missing__(self, name: Key) -> int:
-        self[name] = number = len(self)
-        return number
+    def __init__(self, known: Iterable[tuple[Key, int]] = ()) -> None:
+        super().__init__(None, known)
+        self.default_factory = count(len(self)).__next__
 
     def of(self, names: Iterable[Key], count: int) -> Ints:
         """The numbers of ``count`` names. New ones get the next numbers."""
@@ -105,6 +106,7 @@ class Names(Numbers[str]):
     """Numbers of names, and the names by number. The number of a forgotten name is given to a new one."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
+        super().__init__()
         self.by_number: list[str] = []
         """Empty for a number that is free."""
         self._free: list[int] = []

@@ -163,7 +163,8 @@ def increases(before: CounterTable, after: CounterTable) -> Increases:
         from_zero = is_new | less | (both & (first != last))
         changed = (now != then).any(axis=1)
         then[from_zero] = 0
-        return Increases(Columns(names, now - then), _risen(before.sums, after.sums, row, from_zero),
+        np.subtract(now, then, out=then)
+        return Increases(Columns(names, then), _risen(before.sums, after.sums, row, from_zero),
                          _risen(before.sizes, after.sizes, row, from_zero), is_new, changed,
                          fell=less & both & (first == last))
 
