@@ -123,8 +123,9 @@ IO_BOUND = 0.25
 
 QUANTILE_STEPS = 20
 """Halvings of the interval that holds a quantile: a millionth of it is left."""
-AT_ONCE = 128
-"""Streams that the filter updates at once: 8 KiB for each stay in the processor cache."""
+AT_ONCE = 60
+"""Streams that the filter updates at once: 8 KiB for each stay in the processor cache, and in memory that is used
+again."""
 NORMAL, STRANGE, JUMPED, SURPRISED = range(4)
 KINDS = 4
 """Kinds of a window, see above."""
@@ -438,7 +439,6 @@ class Interference:
         """D of each suspect and R, by stream."""
         number = len(costs.known)
         there = np.flatnonzero(kinds.suspect[window.job] & costs.known[window.target])
-        there = there[np.argsort(window.target[there], kind="stable")]
         at, of = rows_on(streams.target, streams.of, window.target, there)
         pairs, pair = distinct(of * len(kinds.stream) + window.job[at])
         stream, job = pairs // len(kinds.stream), pairs % len(kinds.stream)
