@@ -9,15 +9,16 @@ and the interval covers both. Each b is that of its time: costs of service that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from math import exp, expm1, hypot, log, log1p, sqrt
 from statistics import fmean, median
 
 import numpy as np
 
 from tierd.detect.interference import RIVALS, VARIES, WANDER, Interference, Newest, normal
-from tierd.loads import Floats
+from tierd.loads import Floats, Ints
 
 MEDIAN_VARIANCE = 1.57
 """Variance of the median of normal values, as a multiple of that of their mean: half of pi."""
@@ -100,35 +101,38 @@ class Tracks:
         now = model.newest
         for wanted, seconds in ((slowed, self._before_seconds), (acted_for, self._seconds)):
             if now is not None and wanted:
-                for at in beside(now, wanted):
-                    job = jobs[now.streams.job[at]]
-                    found[job] = extended(self.known.get(job), end, seconds, now, at, jobs=jobs)
+                found.update(extended(self.known, end, seconds, now, beside(now, wanted), jobs=jobs))
         self.known = found
 
 
-def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest, at: int,
-             jobs: Sequence[str]) -> StreamTrack:
-    """The track of the last seconds with the newest window of the stream at an index."""
-    names = tuple(jobs[number] if number >= 0 else "" for number in now.slot[at].tolist())
+def extended(known: Mapping[str, StreamTrack], end: float, seconds: float, now: Newest, every: Ints,
+             jobs: Sequence[str]) -> Iterator[tuple[str, StreamTrack]]:
+    """The tracks of the last seconds with the newest window of the streams at these indexes, by name."""
     # by the costs of the time when each suspect was first seen, so that all windows of a track have one measure of D
-    *factors, rivals_factor = now.dose_factor[at].tolist()
-    dose_factor = np.array((1.0, *factors, 1.0))
-    mean, covariance = now.mean[at] * dose_factor, now.covariance[at] * np.outer(dose_factor, dose_factor)
-    doses, errors = now.exposure[at] / dose_factor[1:], np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-    taken = np.flatnonzero(doses[:RIVALS] > 0)
-    windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
-    newest = StreamWindow(
-        end, now.seconds, log(now.rate[at]), tuple(names[slot] for slot in taken.tolist()),
-        np.column_stack((doses, mean[1:], errors[1:]))[taken].tobytes(), rivals=expm1(doses[RIVALS]) / rivals_factor)
-    return StreamTrack((*windows, newest), names, mean, covariance, float(now.noise[at]), rivals_factor=rivals_factor)
+    dose_factor, rivals_factors = np.ones((len(every), 2 + RIVALS)), now.dose_factor[every, RIVALS]
+    dose_factor[:, 1:1 + RIVALS] = now.dose_factor[every, :RIVALS]
+    means = now.mean[every] * dose_factor
+    covariances = now.covariance[every] * (dose_factor[:, :, None] * dose_factor[:, None, :])
+    doses = now.exposure[every] / dose_factor[:, 1:]
+    errors = np.sqrt(np.maximum(np.einsum("vii->vi", covariances), 0.0))
+    numbers, taken = np.stack((doses, means[:, 1:], errors[:, 1:]), axis=2), doses[:, :RIVALS] > 0
+    columns = (now.streams.job[every], now.slot[every], taken, now.rate[every], doses[:, RIVALS], now.noise[every],
+               rivals_factors)
+    for at, (job, slots, of_slots, rate, rivals, noise, rivals_factor) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)):
+        track, names = known.get(jobs[job]), tuple(jobs[number] if number >= 0 else "" for number in slots)
+        windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
+        newest = StreamWindow(end, now.seconds, log(rate), tuple(compress(names, of_slots)),
+                              numbers[at, :RIVALS][taken[at]].tobytes(), rivals=expm1(rivals) / rivals_factor)
+        yield jobs[job], StreamTrack((*windows, newest), names, means[at], covariances[at], noise,
+                                     rivals_factor=rivals_factor)
 
 
-def beside(now: Newest, jobs: Collection[int]) -> list[int]:
+def beside(now: Newest, jobs: Collection[int]) -> Ints:
     """Indices of these streams, and of those that the same targets hold up, as far as the window says something."""
     streams = now.streams
     theirs = np.isin(streams.target, streams.target[np.isin(streams.job[streams.of], list(jobs))])
-    found: list[int] = np.unique(streams.of[theirs & (now.rate[streams.of] > 0)]).tolist()
-    return found
+    return np.unique(streams.of[theirs & (now.rate[streams.of] > 0)])
 
 
 @dataclass(frozen=True, slots=True)
