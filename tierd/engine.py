@@ -33,7 +33,7 @@ from tierd.detect.history import SPAN_SECONDS, History
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
 from tierd.detect.slowdowns import SlowdownView, is_found
-from tierd.detect.streamed_targets import StreamWatch, streams_by_target
+from tierd.detect.streamed_targets import StreamWatch, streams_held_up
 from tierd.detect.view import View
 from tierd.loads import Loads
 from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
@@ -207,7 +207,7 @@ class Engine:
         self.device_time = device_times(work, targets, jobs, pool, names, costs=self.learner.costs)
         lately = self.history.recent
         self.streamed_targets = self._streams.targets(
-            streams_by_target(work, kinds, jobs, targets), lately, self.device_time, self._facts)
+            streams_held_up(work, kinds, jobs, targets, self.device_time), lately, self.device_time, self._facts)
         rivals = self._interference.rival_losses
         settings = self._settings.noisy_neighbour
         found = [loss for loss in (*losses, *rivals) if is_found(loss, True, settings)]

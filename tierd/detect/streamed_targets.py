@@ -37,20 +37,18 @@ class StreamWatch:
         self.fastest: dict[str, float] = {}
         """Bytes per second of each target in its fastest window."""
 
-    def targets(self, streaming: Mapping[str, Collection[str]], recent: Sequence[Window],
+    def targets(self, held_up: Collection[str], recent: Sequence[Window],
                 device_time: Mapping[str, TargetTime], facts: Facts) -> StreamedTargets:
         """The targets with streams that further work would slow, as of the newest window.
 
-        ``streaming`` are the targets of each stream (:func:`streams_by_target`), ``recent`` the windows of late.
+        ``held_up`` are the streams that may be (:func:`streams_held_up`), ``recent`` the windows of late.
         """
         for window in recent[-1:]:
             self._learn(window)
         moving: set[Pair] = set()
         for loads in [Loads.of(window.loads) for window in latest_windows(recent)]:
-            moving.update(loads.rows((loads.moved_bytes > 0) & loads.jobs_among(streaming)).keys_by_row())
-        streams = grouped((target, job) for job, its_targets in streaming.items()
-                          if may_be_held_up(its_targets, device_time)
-                          for target in its_targets if (target, job) in moving)
+            moving.update(loads.rows((loads.moved_bytes > 0) & loads.jobs_among(held_up)).keys_by_row())
+        streams = grouped(moving)
         assumed = self._assumed(facts) if streams else {}
         return StreamedTargets({
             target: StreamedTarget(tuple(sorted(jobs)), *(device_time[target].costs.seconds if target in device_time
@@ -86,15 +84,10 @@ def latest_windows(windows: Sequence[Window]) -> Sequence[Window]:
     return windows[len(windows) - count:]
 
 
-def may_be_held_up(targets: Collection[str], device_time: Mapping[str, TargetTime]) -> bool:
-    """Whether a stream may wait for one of its targets. Unknown costs do not prove that it does not."""
-    return any(target not in device_time
-               or device_time[target].utilisation + device_time[target].utilisation_error > CLEARLY_IDLE
-               for target in targets)
-
-
-def streams_by_target(recent: RecentWork, kinds: JobKinds, jobs: Sequence[str],
-                      targets: Sequence[str]) -> Mapping[str, Collection[str]]:
-    streams = kinds.stream[recent.job]
-    return grouped((jobs[job], targets[target]) for job, target in zip(
-        recent.job[streams].tolist(), recent.target[streams].tolist(), strict=True))
+def streams_held_up(recent: RecentWork, kinds: JobKinds, jobs: Sequence[str], targets: Sequence[str],
+                    device_time: Mapping[str, TargetTime]) -> Collection[str]:
+    """Streams that may wait for one of their targets. Unknown costs do not prove that they do not."""
+    idle = np.array([target in device_time and device_time[target].utilisation + device_time[target].utilisation_error
+                     <= CLEARLY_IDLE for target in targets], bool)
+    waiting = kinds.stream[recent.job] & ~idle[recent.target]
+    return {jobs[job] for job in np.unique(recent.job[waiting]).tolist()}

@@ -10,7 +10,7 @@ from tierd.detect.columns import RecentWindows, recent_work
 from tierd.detect.costs import CostPrior, DeviceCosts
 from tierd.detect.device_time import TargetTime
 from tierd.detect.profile import Classes
-from tierd.detect.streamed_targets import StreamWatch, streams_by_target
+from tierd.detect.streamed_targets import StreamWatch, streams_held_up
 from tierd.model import Facts, JobLoad, StreamedTargets, Window
 
 FACTS = Facts(pools={"hdd": ("l-OST0002", "l-OST0003"), "flash": ("l-OST0000",)})
@@ -31,8 +31,9 @@ def found(windows: list[Window], device_time: dict[str, TargetTime] | None = Non
     for count, each in enumerate(windows, 1):
         recent.add(each)
         kinds, jobs = recent.kinds(), recent.jobs.by_number
-        streams = streams_by_target(recent_work(recent.windows, kinds, len(jobs)), kinds, jobs, list(recent.targets))
-        streamed = watch.targets(streams, windows[:count], device_time or {}, FACTS)
+        work, times = recent_work(recent.windows, kinds, len(jobs)), device_time or {}
+        streams = streams_held_up(work, kinds, jobs, list(recent.targets), times)
+        streamed = watch.targets(streams, windows[:count], times, FACTS)
     return streamed
 
 
