@@ -124,7 +124,7 @@ def extended(known: Mapping[str, StreamTrack], end: float, seconds: float, now: 
         windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
         newest = StreamWindow(end, now.seconds, log(rate), tuple(compress(names, of_slots)),
                               numbers[at, :RIVALS][taken[at]].tobytes(), rivals=expm1(rivals) / rivals_factor)
-        yield jobs[job], StreamTrack((*windows, newest), names, means[at], covariances[at], noise,
+        yield jobs[job], StreamTrack((*windows, newest), names, means[at].copy(), covariances[at].copy(), noise,
                                      rivals_factor=rivals_factor)
 
 
