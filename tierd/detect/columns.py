@@ -84,7 +84,8 @@ def window_columns(window: Window, targets: Numbers[str], jobs: Names, small_rpc
             part[targets[name]] = window.seconds / span
     return WindowColumns(
         window.start, window.end, target, job[order],
-        np.column_stack((loads.numbers[:, :BUSY_USEC], loads.small_rpcs(small_rpc_bytes)))[order] * part[target, None],
+        np.multiply(np.column_stack((loads.numbers[:, :BUSY_USEC], loads.small_rpcs(small_rpc_bytes)))[order],
+                    part[target, None], order="F"),  # it is read column by column
         namespace_job=jobs.of(done.keys_by_row(), len(done)), namespace=done.numbers[:, CLOSES:OTHERS],
         unseen=np.array([targets[name] for name in window.unseen if name in targets], np.int64))
 

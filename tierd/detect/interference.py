@@ -440,11 +440,10 @@ class Interference:
         number = len(costs.known)
         there = np.flatnonzero(kinds.suspect[window.job] & costs.known[window.target])
         at, of = rows_on(streams.target, streams.of, window.target, there)
-        pairs, pair = distinct(of * len(kinds.stream) + window.job[at])
+        pairs, busy, at, pair = self._pairs_that_count(streams, of * len(kinds.stream) + window.job[at], at, taken,
+                                                       jobs=len(kinds.stream))
         stream, job = pairs // len(kinds.stream), pairs % len(kinds.stream)
-        part = 1.0 / streams.count[stream]
-        busy = np.bincount(pair, taken[at], len(pairs)) * part
-        mean_work = sums(pair, work[at], len(pairs)) * part[:, None]
+        mean_work = sums(pair, work[at], len(pairs)) * (1.0 / streams.count[stream])[:, None]
         prior = self._priors(streams, stream, busy, mean_work, costs)
         found = np.zeros((len(streams.job), COLUMNS))
         slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
@@ -471,6 +470,20 @@ class Interference:
         use = np.bincount(streams.of, everything[streams.target]) / streams.count
         found[:, RIVALS] = rivals
         return self._smoothed(streams.row, found, use)
+
+    def _pairs_that_count(self, streams: Streams, key: Ints, at: Ints, taken: Floats, *,
+                          jobs: int) -> tuple[Ints, Floats, Ints, Ints]:
+        """Pairs of a stream and a suspect that has a slot or may get one, the device time of each, and their rows.
+
+        ``key`` is the pair of each of the rows ``at``, among so many jobs.
+        """
+        pairs, pair = distinct(key)
+        stream, job = pairs // jobs, pairs % jobs
+        busy = np.bincount(pair, taken[at], len(pairs)) * (1.0 / streams.count[stream])
+        has_slot = (self._state["slot"][streams.row[stream]] == job[:, None]).any(axis=1)
+        counts = has_slot | (busy >= LEAST_EXPOSURE)
+        some = counts[pair]
+        return pairs[counts], busy[counts], at[some], (np.cumsum(counts) - 1)[pair[some]]
 
     def _held_by(self, streams: Streams) -> tuple[Ints, Ints]:
         """Streams, and the targets that held each up in the window before; those of now if it was not there."""
