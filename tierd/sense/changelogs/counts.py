@@ -134,8 +134,8 @@ class CountTable:
         return np.flatnonzero(self.in_table & (self.place == self.places.get(directory, -1)))
 
     def drop(self, numbers: Ints) -> None:
-        for number in numbers.tolist():
-            del self._number_of[int(self.job[number]) << _PLACE_BITS | int(self.place[number])]
+        for pair in (self.job[numbers] << _PLACE_BITS | self.place[numbers]).tolist():
+            del self._number_of[pair]
         self.in_table[numbers] = False
 
     def idle_longest(self, count: int) -> Ints:

@@ -258,9 +258,9 @@ class RollUp:
         counts = self._counts
         numbers = self._counts_in[keys]
         for key in np.unique(keys[(numbers < 0) | ~counts.in_table[numbers]]).tolist():
-            words = self._parents.keys[key]
-            place = counts.places[self._path.place(as_fid(words[1:].tobytes()))]
-            self._counts_in[key] = counts.number(int(words[0]), place)
+            words, number = self._parents.keys[key], self._counts_in[key]
+            place = counts.places[self._path.place(as_fid(words[1:].tobytes()))] if number < 0 else counts.place[number]
+            self._counts_in[key] = counts.number(int(words[0]), int(place))
         return self._counts_in[keys].astype(np.int64)
 
     def _count(self, column: int, numbers: Ints, fields: Fields) -> None:
