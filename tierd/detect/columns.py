@@ -48,9 +48,7 @@ place of what a punch or setattr changes."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowColumns:
-    """One window. The rows of loads are one for each job on each target, in order of both; those of the namespace one
-    for each job.
-    """
+    """One window. Loads have a row for each job on each target, in order of both; the namespace one for each job."""
 
     start: float
     end: float

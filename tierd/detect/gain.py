@@ -109,15 +109,14 @@ def extended(known: Mapping[str, StreamTrack], end: float, seconds: float, now: 
              jobs: Sequence[str]) -> Iterator[tuple[str, StreamTrack]]:
     """The tracks of the last seconds with the newest window of the streams at these indexes, by name."""
     # by the costs of the time when each suspect was first seen, so that all windows of a track have one measure of D
-    dose_factor, rivals_factors = np.ones((len(every), 2 + RIVALS)), now.dose_factor[every, RIVALS]
-    dose_factor[:, 1:1 + RIVALS] = now.dose_factor[every, :RIVALS]
+    dose_factor = np.pad(now.dose_factor[every, :RIVALS], ((0, 0), (1, 1)), constant_values=1.0)
     means = now.mean[every] * dose_factor
     covariances = now.covariance[every] * (dose_factor[:, :, None] * dose_factor[:, None, :])
-    doses = now.exposure[every] / dose_factor[:, 1:]
-    errors = np.sqrt(np.maximum(np.einsum("vii->vi", covariances), 0.0))
-    numbers, taken = np.stack((doses, means[:, 1:], errors[:, 1:]), axis=2), doses[:, :RIVALS] > 0
+    doses, variances = now.exposure[every] / dose_factor[:, 1:], np.einsum("vii->vi", covariances)[:, 1:]
+    numbers = np.stack((doses, means[:, 1:], np.sqrt(np.maximum(variances, 0.0))), axis=2)
+    taken = doses[:, :RIVALS] > 0
     columns = (now.streams.job[every], now.slot[every], taken, now.rate[every], doses[:, RIVALS], now.noise[every],
-               rivals_factors)
+               now.dose_factor[every, RIVALS])
     for at, (job, slots, of_slots, rate, rivals, noise, rivals_factor) in enumerate(
             zip(*(column.tolist() for column in columns), strict=True)):
         track, names = known.get(jobs[job]), tuple(jobs[number] if number >= 0 else "" for number in slots)

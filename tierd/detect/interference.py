@@ -124,8 +124,7 @@ IO_BOUND = 0.25
 QUANTILE_STEPS = 20
 """Halvings of the interval that holds a quantile: a millionth of it is left."""
 AT_ONCE = 60
-"""Streams that the filter updates at once: 8 KiB for each stay in the processor cache, and in memory that is used
-again."""
+"""Streams that the filter updates at once: 8 KiB for each stay in the processor cache, and in used memory."""
 NORMAL, STRANGE, JUMPED, SURPRISED = range(4)
 KINDS = 4
 """Kinds of a window, see above."""
@@ -437,13 +436,16 @@ class Interference:
     def _exposures(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable, work: Floats,
                    taken: Floats) -> Floats:
         """D of each suspect and R, by stream."""
-        number = len(costs.known)
         there = np.flatnonzero(kinds.suspect[window.job] & costs.known[window.target])
         at, of = rows_on(streams.target, streams.of, window.target, there)
-        pairs, busy, at, pair = self._pairs_that_count(streams, of * len(kinds.stream) + window.job[at], at, taken,
-                                                       jobs=len(kinds.stream))
+        pairs, pair = distinct(of * len(kinds.stream) + window.job[at])
         stream, job = pairs // len(kinds.stream), pairs % len(kinds.stream)
-        mean_work = sums(pair, work[at], len(pairs)) * (1.0 / streams.count[stream])[:, None]
+        busy = np.bincount(pair, taken[at], len(pairs)) / streams.count[stream]
+        has_slot = (self._state["slot"][streams.row[stream]] == job[:, None]).any(axis=1)
+        some = has_slot | (busy >= LEAST_EXPOSURE)  # the others get none
+        at, pair = at[some[pair]], (np.cumsum(some) - 1)[pair[some[pair]]]
+        pairs, stream, job, busy = pairs[some], stream[some], job[some], busy[some]
+        mean_work = sums(pair, work[at], len(pairs)) / streams.count[stream, None]
         prior = self._priors(streams, stream, busy, mean_work, costs)
         found = np.zeros((len(streams.job), COLUMNS))
         slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
@@ -466,24 +468,10 @@ class Interference:
         self._rescale(streams.row, streams.row[stream[has]], slot[has], cost_ratio[has])
         found[stream[has], slot[has]] = busy[has]
         self._renew_priors(streams.row[stream[has]], slot[has], prior[has])
-        everything = np.bincount(window.target, taken, number)
+        everything = np.bincount(window.target, taken, len(costs.known))
         use = np.bincount(streams.of, everything[streams.target]) / streams.count
         found[:, RIVALS] = rivals
         return self._smoothed(streams.row, found, use)
-
-    def _pairs_that_count(self, streams: Streams, key: Ints, at: Ints, taken: Floats, *,
-                          jobs: int) -> tuple[Ints, Floats, Ints, Ints]:
-        """Pairs of a stream and a suspect that has a slot or may get one, the device time of each, and their rows.
-
-        ``key`` is the pair of each of the rows ``at``, among so many jobs.
-        """
-        pairs, pair = distinct(key)
-        stream, job = pairs // jobs, pairs % jobs
-        busy = np.bincount(pair, taken[at], len(pairs)) * (1.0 / streams.count[stream])
-        has_slot = (self._state["slot"][streams.row[stream]] == job[:, None]).any(axis=1)
-        counts = has_slot | (busy >= LEAST_EXPOSURE)
-        some = counts[pair]
-        return pairs[counts], busy[counts], at[some], (np.cumsum(counts) - 1)[pair[some]]
 
     def _held_by(self, streams: Streams) -> tuple[Ints, Ints]:
         """Streams, and the targets that held each up in the window before; those of now if it was not there."""

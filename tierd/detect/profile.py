@@ -132,8 +132,7 @@ def profiles(windows: Sequence[Window], jobs: Collection[str] | None = None) -> 
     loads, by_target = together(each), defaultdict[str, dict[str, JobLoad]](dict)
     for load in loads.values_by_row():
         by_target[load.job][load.target] = load
-    sums = loads.by_job().values_by_row()
-    return {total.job: profile(total, active[total.job], by_target[total.job]) for total in sums}
+    return {each.job: profile(each, active[each.job], by_target[each.job]) for each in loads.by_job().values_by_row()}
 
 
 def profile(total: JobLoad, active: Sequence[Window], loads: Mapping[str, JobLoad]) -> Profile:

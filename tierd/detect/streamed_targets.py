@@ -19,7 +19,7 @@ from tierd.detect.columns import JobKinds, RecentWork
 from tierd.detect.costs import FLASH_PRIOR, SATURATED, CostPrior, Vector
 from tierd.detect.device_time import TargetTime
 from tierd.detect.groups import grouped
-from tierd.loads import Loads, Numbers, Pair
+from tierd.loads import Loads, Numbers
 from tierd.model import Facts, StreamedTarget, StreamedTargets, Window
 
 CLEARLY_IDLE = SATURATED / 2
@@ -45,10 +45,9 @@ class StreamWatch:
         """
         for window in recent[-1:]:
             self._learn(window)
-        moving: set[Pair] = set()
-        for loads in [Loads.of(window.loads) for window in latest_windows(recent)]:
-            moving.update(loads.rows((loads.moved_bytes > 0) & loads.jobs_among(held_up)).keys_by_row())
-        streams = grouped(moving)
+        latest = [Loads.of(window.loads) for window in latest_windows(recent)]
+        streams = grouped({pair for loads in latest for pair in loads.rows(
+            (loads.moved_bytes > 0) & loads.jobs_among(held_up)).keys_by_row()})
         assumed = self._assumed(facts) if streams else {}
         return StreamedTargets({
             target: StreamedTarget(tuple(sorted(jobs)), *(device_time[target].costs.seconds if target in device_time
