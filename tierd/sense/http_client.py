@@ -269,7 +269,7 @@ class HttpClient:
             raise StatusError(response.status, f"{response.status} {response.reason}{': ' + why if why else ''}")
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind not in kinds:
-            raise SourceError(f"answers with {kind or 'no content type'!r} instead of {kinds[0]!r}")
+            raise SourceError(f"answers with {repr(kind) if kind else 'no content type'} instead of {kinds[0]!r}")
         return Response(self._body(response), date_of(headers.get("Date")))
 
     def _body(self, response: BaseHTTPResponse) -> bytes:

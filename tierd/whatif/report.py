@@ -106,7 +106,7 @@ def as_text(answer: Answer) -> list[str]:
     lines += [f"in {count_of(count, 'case')} tierd would have done nothing: {WHY.get(reason, reason)}"
               for reason, count in Counter(case.refused for case in answer.cases if case.refused).most_common()]
     if answer.cases:
-        lines += ["", *table(("BEGIN", "LASTED", "STREAM", "BESIDE", "LOST", "GIVEN BACK"), [
+        lines += ["", *table(("BEGIN", "LASTED", "STREAM", "ALONGSIDE", "LOST", "REGAINED"), [
             (client.local_time(case.begin).strftime("%m-%d %H:%M"), duration_text(case.end - case.begin),
              case.victim, case.aggressor, bytes_text(case.lost.bytes), bytes_text(case.given_back.bytes))
             for case in answer.cases[:MOST_CASES]])]
