@@ -412,7 +412,9 @@ class ReadingRequests:
         freed = drain.used_bytes_at_begin - used if used is not None else 0
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts, state = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values()), gate.operating_state
-        waits = ("tierd is in a dry run" if gate.dry_run and not drain.preview else
+        blocked = [self._daemon.faults[name] for name in ("blind", "mover", "claim", "nats")
+                   if name in self._daemon.faults]
+        waits = ("tierd is in a dry run" if gate.dry_run and not drain.preview else "; ".join(blocked) or
                  sentence_of(state.last_held or gate.queue.delay_of(drain.key)) or state.draining)
         return answers.DrainRow.of(
             drain, order=drain.finding, position=drain.after, queued_moves=gate.queue.waiting_for(drain.key),

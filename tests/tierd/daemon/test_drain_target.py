@@ -428,6 +428,19 @@ def test_nothing_moves_while_acts_are_held(site: Site, change: str) -> None:
     assert row(site)["waits_for"] == (state["held"] or state["draining"]) != ""
 
 
+def test_a_drain_says_that_it_waits_for_another_mover(site: Site) -> None:
+    make_files(site, 6)
+    large = [site.cluster.make_file(f"/elsewhere/{number}", 64 * MIB).path for number in range(3)]
+    site.run(until=20)
+    for path in large:
+        site.service.node.filesystem.migrate(path, plain(count=1))
+    site.run(until=site.cluster.now + 30)
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+    site.run(until=site.cluster.now + 30)
+    assert "another mover" in row(site)["waits_for"]
+    assert row(site)["examined"] == 0
+
+
 def test_modes_do_not_apply_to_an_order(site: Site) -> None:
     site.restart(act={"mode": Mode.OBSERVE})
     make_files(site, 3)
