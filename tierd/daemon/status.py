@@ -412,4 +412,6 @@ def cycle_sentence(view: StatusSnapshot, daemon: Daemon) -> str:
         parts.append(f"no acts: {sentence_of(state.last_held)}")
     elif state.draining:
         parts.append(f"no new acts: {state.draining}")
-    return "; ".join([*parts, *daemon.faults.values()])
+    if daemon.faults:  # each was logged in full when it began
+        parts.append(f"problems: {', '.join(daemon.faults)}")
+    return "; ".join(parts)

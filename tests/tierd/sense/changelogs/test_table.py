@@ -57,6 +57,13 @@ def test_the_parent_in_the_open_of_an_existing_file_is_not_believed() -> None:
     assert (seen.directory, seen.existing_files[0].path) == ("/proj/flow", "/proj/flow/stream.dat")
 
 
+def test_files_that_were_gone_when_first_seen_are_in_no_directory() -> None:
+    table = ActivityTable(resolve)
+    table.recent(0.0)
+    table.add([[record(RecordType.OPEN, number, 10.0, parent=Fid(0, 0)) for number in range(60)], lived(99)])
+    assert [activity.directory for activity in table.recent(60.0).directories] == ["/proj/in"]
+
+
 def test_a_layout_record_without_a_job_is_a_file_that_grew() -> None:
     table = ActivityTable(resolve)
     table.add([[*lived(1)[:2], record(RecordType.LAYOUT, 1, 10.05, b"", parent=Fid(0, 0))]])
