@@ -150,10 +150,8 @@ def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
         device = parse_device(name)
         if device.fsname != fsname or device.instance.startswith(("MDT", "OST")):
             continue
-        room = df.parse(*[tree.read(f"osc/{name}/{file}") for file in df.FILES])
-        if room.size_bytes is None or room.free_bytes is None or room.avail_bytes is None:
-            continue
-        if room.size_bytes > 0:  # an OST that cannot be reached reports 0 for everything
+        room = _room(tree, f"osc/{name}")
+        if room.size_bytes and room.size_bytes > 0 and room.free_bytes is not None and room.avail_bytes is not None:
             avail_bytes = _avail_bytes(room, room.avail_bytes)
             found[f"{fsname}-{device.target}"] = Space(room.size_bytes, room.free_bytes, avail_bytes)
     return found
@@ -166,11 +164,24 @@ def read_metadata_space(tree: Tree, fsname: str) -> dict[str, MetadataSpace]:
         device = parse_device(name)
         if device.fsname != fsname:
             continue
-        room = df.parse(*[tree.read(f"mdc/{name}/{file}") for file in df.FILES])
+        room = _room(tree, f"mdc/{name}")
         if room.size_bytes and room.avail_bytes is not None and room.files and room.files_free is not None:
             found[f"{fsname}-{device.target}"] = MetadataSpace(room.size_bytes, room.avail_bytes, room.files,
                                                                room.files_free)
     return found
+
+
+def _room(tree: Tree, device: str) -> df.Df:
+    """Read the space on a target. A target that cannot be reached has 0 for everything, or none.
+
+    Its files cannot be read then: EAGAIN while the client is not connected (``obd_statfs``), EIO after an eviction.
+    """
+    try:
+        return df.parse(*[tree.read(f"{device}/{file}") for file in df.FILES])
+    except PermissionError:
+        raise
+    except OSError:
+        return df.of_numbers(None, None, None, None, None)
 
 
 def _avail_bytes(room: df.Df, avail_bytes: int) -> int:

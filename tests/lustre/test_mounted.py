@@ -13,7 +13,7 @@ import pytest
 from lustre.errors import Gone, LustreError, NoPath, NotLustre, Stale, Unsupported
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
-from lustre.mounted import MountedFilesystem, read_space
+from lustre.mounted import MountedFilesystem, read_metadata_space, read_space
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount, find
 from lustre.parameters import Roots, Tree
@@ -78,6 +78,18 @@ def test_a_target_is_full_without_objects(tmp_path: Path, capture: Unpack) -> No
         assert avail_kib() == 908540
     (place / "filestotal").unlink()
     assert avail_kib() == 908540
+
+
+def test_targets_that_cannot_be_reached_hide_no_others(tmp_path: Path, capture: Unpack) -> None:
+    """Their files give an error: EAGAIN on 2.17 while the server is down."""
+    root = Path(shutil.copytree(capture("2.17.57/tree-idle"), tmp_path / "tree", symlinks=True))
+    for place in (*root.glob("sys/fs/lustre/osc/lustre-OST0001-osc-ff*"),
+                  *root.glob("sys/fs/lustre/mdc/lustre-MDT0000-mdc-ff*")):
+        (place / "kbytestotal").unlink()
+        (place / "kbytestotal").mkdir()
+    tree = Tree(Roots.of(root / "proc", root / "sys"))
+    assert sorted(read_space(tree, "lustre")) == [f"lustre-OST000{n}" for n in (0, 2, 3, 4, 5)]
+    assert "lustre-MDT0000" not in read_metadata_space(tree, "lustre")
 
 
 def test_status_entries_and_what_lies_outside(tmp_path: Path, tree: Tree) -> None:

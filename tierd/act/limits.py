@@ -285,7 +285,7 @@ class CircuitBreaker:
     def note(self, result: Outcome, path: str) -> Refusal | None:
         """Count one outcome. Refuses all further moves if it trips the breaker."""
         if result == Outcome.DOUBTFUL:
-            return Refusal(Reason.PAUSED, f"a file is not as expected after its move: {path}")
+            return Refusal(Reason.PAUSED, f"a file is not as expected after its move, or cannot be examined: {path}")
         self._failed.append(result == Outcome.FAILED)
         failures = sum(self._failed)
         if failures >= FAILED_MOVES and failures >= FAILED_SHARE * len(self._failed):

@@ -191,7 +191,7 @@ class Daemon:
         self._try_opt_outs()
         self._gate.queue.closed = self.closed_targets
         if self._seen is not None and not self.stale_for and self._take_claim():
-            with self._log_filesystem_errors():
+            with self._log_filesystem_errors("plans"):
                 sole_mover, state = "mover" not in self.faults, self._gate.operating_state
                 if sole_mover and "changelog" not in self.faults and not state.held and not state.draining:
                     self.remediations.act(self.observer.fresh)
@@ -232,14 +232,14 @@ class Daemon:
         return becomes
 
     def set_defaults(self) -> None:
-        with self._log_filesystem_errors():
+        with self._log_filesystem_errors("default layouts"):
             while self.may_begin and self.remediations.set_defaults():
                 pass
 
     def move(self, seconds: float) -> int:
         """Move files for this time, within the budget. Returns how many moves ended."""
         moved = 0
-        with self._log_filesystem_errors():
+        with self._log_filesystem_errors("moves"):
             moved = self.remediations.moves_ended(self._gate.attend())  # of movers on other nodes
             if self.may_begin:
                 moved += self.remediations.moves_ended(
@@ -248,7 +248,7 @@ class Daemon:
 
     def judge(self) -> None:
         """Judge acts, and undo those with a bad verdict. This runs outside of maintenance windows too."""
-        with self._log_filesystem_errors():
+        with self._log_filesystem_errors("verdicts"):
             if not self._allowed():
                 return
             if self._seen is not None:
@@ -260,13 +260,15 @@ class Daemon:
                 self.undoing.watch_free_space()
 
     @contextmanager
-    def _log_filesystem_errors(self) -> Iterator[None]:
+    def _log_filesystem_errors(self, what: str) -> Iterator[None]:
+        failed = ""
         try:
             yield
         except JournalError:
             raise
         except OSError as error:
-            log.warning("the file system does not answer: %s; tierd retries in the next cycle", error)
+            failed = f"{what}: the file system does not answer: {error}; tierd retries in the next cycle"
+        self.log.fault(what, failed)
 
     @property
     def stale_for(self) -> float:

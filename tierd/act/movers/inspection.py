@@ -34,7 +34,8 @@ from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
 
 _SECOND_NS = 1_000_000_000
-_ATTEMPTS = 2
+_LOOK_AGAIN_SECONDS = (0.0, 1.0, 4.0, 10.0, 15.0)
+"""Waits between attempts to examine a file after its move: a target was restarted, or has evicted this client."""
 _TRIES = 6
 _TRY_AGAIN_SECONDS = 0.4
 
@@ -93,14 +94,16 @@ class Verification:
 
         After an error, only the MDT decides whether the file still exists.
         """
-        for attempt in range(_ATTEMPTS):
+        for seconds in (*_LOOK_AGAIN_SECONDS, None):
             try:
                 now, version = self._examine_once()
             except OSError:
-                if not self.calls.exists(self.before.fid):
-                    return None
-                if attempt == _ATTEMPTS - 1:
+                with suppress(OSError):
+                    if not self.calls.exists(self.before.fid):
+                        return None
+                if seconds is None:
                     raise
+                self.clock.wait(seconds)
             else:
                 return None if now.status.link_count < 1 else (now, version)
         raise AssertionError("the last attempt returns or raises")

@@ -182,6 +182,24 @@ def test_pools_that_cannot_be_read_after_a_move_leave_no_move_without_outcome(en
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("away_seconds", "result"), [(25.0, MoveResult.DONE), (60.0, MoveResult.DOUBTFUL)])
+def test_a_file_is_examined_again_while_its_target_evicts_the_client(
+        engine: str, away_seconds: float, result: MoveResult) -> None:
+    """On a real Lustre, a restart of an OST in the middle of a move stopped all moves until somebody resumed."""
+    world, back = Both(engine), [0.0]
+    world.calls.lose_reply = engine == "lease"  # only then does this engine look at it by its identity
+
+    def before(name: str, _: int) -> None:
+        if name == "open_fid":
+            back[0] = back[0] or world.clock.now() + away_seconds
+        if name in {"open_fid", "exists"} and world.clock.now() < back[0]:
+            raise of_errno(errno.ESHUTDOWN, name, "/a")
+
+    world.calls.before = before
+    assert world.move().result is result
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_path_too_long_for_the_name_of_a_copy_is_no_failure(engine: str) -> None:
     """Ten failures stop all moves, and anybody can make ten such files."""
     world = Both(engine)
