@@ -78,9 +78,9 @@ class Cluster:
                 queue_wait_seconds=self._queue_wait(None))
             for index, mdt in enumerate(settings.mdts)
         )
-        self.namespace = Namespace(settings.epoch_seconds)
+        self.namespace = Namespace(settings.epoch_seconds, self.mdts)
         self.placement = Placement(self.osts, settings.pools, settings.spills, self.random("placement"))
-        servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, epoch_ns=self.epoch_ns,
+        servers = Servers(self.namespace, self.placement, self.mdts, self.osts, epoch_ns=self.epoch_ns,
                           osts_for_mirrors=self.osts if releases.number_of(settings.version) >= (2, 15) else ())
         self.clients = tuple(
             Client(self.engine, index, client, servers, self.random(f"client{index}"))
@@ -191,11 +191,9 @@ class Cluster:
         for name in filter(None, path.split("/")):
             child = inode.children.get(name)
             if child is None:
-                child = self.namespace.add(inode, name, self.namespace.new_fid(0, 0), 0, self.epoch, directory=True)
-                child.uid = child.gid = uid
+                child = self.namespace.add(inode, name, 0, self.epoch, uid=uid, directory=True)
                 child.layout = layout if child.path == path else None
                 child.shards = shards if child.path == path else ()
-                self.mdts[0].inodes_used += 1
             inode = child
         return inode
 
@@ -214,11 +212,9 @@ class Cluster:
         except OSError:
             self.placement.release(layout)
             raise
-        fid = self.namespace.new_fid(directory.mdt_index, 0)
-        inode = self.namespace.add(directory, name, fid, directory.mdt_index, self.epoch, directory=False)
-        inode.layout, inode.uid, inode.gid = layout, uid, uid
+        inode = self.namespace.add(directory, name, directory.mdt_index, self.epoch, uid=uid)
+        inode.layout = layout
         inode.wrote(size_bytes, self.epoch)
-        self.mdts[directory.mdt_index].inodes_used += 1
         return inode
 
     def change(self, job_id: str, values: dict[str, Any]) -> None:
@@ -247,7 +243,7 @@ class Cluster:
         team = Team()
         for rank in range(job.nodes):
             client = self.clients[(job.client + rank) % len(self.clients)]
-            actor = Actor(job.job_id, user, user, client.settings.nid)
+            actor = Actor(job.job_id, user, client.settings.nid)
             random = self.random(f"{job.job_id}/{rank}" if rank else job.job_id)
             run = Run(client, actor, random, self.log, job.stop_seconds, rank=rank, team=team)
             self._runs.setdefault(job.job_id, []).append(run)
@@ -283,14 +279,14 @@ class Cluster:
             self.about_to_change()
             inode.layout = layout
             mdt = self.mdts[inode.mdt_index]
-            actor = Actor(LFS_JOB_ID, 0, 0, self.clients[0].settings.nid)
+            actor = Actor(LFS_JOB_ID, 0, self.clients[0].settings.nid)
             mdt.changelog.add(RecordType.SETXATTR, self.epoch, inode.fid, actor, xattr_name="lustre.lov")
             mdt.tally(LFS_JOB_ID, "setattr", 900)
 
     def _run_lfs(self, work: AnyCopy) -> AnyCopy:
         """Run the program on the mover's client. It computes first, then copies; real ``lfs`` does both at once."""
         client = self.clients[0]
-        actor = Actor(LFS_JOB_ID, 0, 0, client.settings.nid)
+        actor = Actor(LFS_JOB_ID, 0, client.settings.nid)
         costs = self.settings.costs
 
         def steps() -> Steps[None]:

@@ -71,7 +71,7 @@ class SimulatedFilesystem:
         with self._cluster.lock:
             inode = self._cluster.namespace.lookup(path)
             return FileStatus(
-                inode.fid, inode.size_bytes, inode.mtime, inode.atime, inode.uid, gid=inode.gid,
+                inode.fid, inode.size_bytes, inode.mtime, inode.atime, inode.uid, gid=inode.uid,
                 link_count=2 if inode.is_directory else 1, is_directory=inode.is_directory, mode=inode.mode,
             )  # fmt: skip
 

@@ -43,12 +43,10 @@ class Names:
         client, servers, began = self._client, self._client.servers, self._client.engine.now
         index = parent.shard(name)
         yield from self._alone(parent, client.mdcs[index].ask("mkdir", actor.job_id, parent))
-        fid = servers.namespace.new_fid(index, client.index)
-        inode = servers.namespace.add(parent, name, fid, index, client.time, directory=True)
-        inode.uid, inode.gid = actor.uid, actor.gid
+        inode = servers.namespace.add(parent, name, index, client.time, uid=actor.uid, directory=True,
+                                      client_index=client.index)
         inode.layout = parent.layout if parent.parent is not None else None
-        inode.shards = servers.namespace.default_shards(parent, inode, len(servers.mdts))
-        servers.mdts[index].inodes_used += 1
+        inode.shards = servers.namespace.default_shards(parent, inode)
         client.record(RecordType.MKDIR, inode, actor, parent=parent, name=name)
         client.stats.tally("mkdir", client.since(began))
         return inode
@@ -62,18 +60,14 @@ class Names:
         self._check_permission()
         shard = parent.shard(name)
         layout = yield from self._alone(parent, self._with_objects(parent, shard, actor))
-        fid = servers.namespace.new_fid(shard, client.index)
         try:
-            inode = servers.namespace.add(parent, name, fid, shard, client.time, directory=False)
+            inode = servers.namespace.add(parent, name, shard, client.time, uid=actor.uid, client_index=client.index)
         except FileExistsError:
             servers.placement.release(layout)
             raise
         inode.layout = layout
         inode.data_lock = client.index if layout.components[0].on_mdt else -1
-        inode.uid, inode.gid = actor.uid, actor.gid
-        mdt = servers.mdts[shard]
-        mdt.inodes_used += 1
-        mdt.tally(actor.job_id, "open", client.since(began))
+        servers.mdts[shard].tally(actor.job_id, "open", client.since(began))
         client.record(RecordType.CREATE, inode, actor, parent=parent, name=name)
         mode = OPEN_MODE_BASE | OPEN_CREATE
         client.record(RecordType.OPEN, inode, actor, OPEN_CREATE, parent=parent, open_mode=mode)
@@ -112,7 +106,6 @@ class Names:
         if inode.unlinked:
             raise _gone(inode)
         servers.namespace.remove(inode, client.time)
-        servers.mdts[inode.mdt_index].inodes_used -= 1
         client.cache.drop(inode.fid)
         if inode.layout is not None:
             for part in inode.layout.components:

@@ -74,7 +74,6 @@ class ClientSettings:
 class Servers:
     """The servers of the file system, which all clients share."""
 
-    fsname: str
     namespace: Namespace
     placement: Placement
     mdts: Sequence[Mdt]

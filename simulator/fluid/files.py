@@ -75,18 +75,15 @@ class FlowFiles:
             return
         self.number += 1
         name = f"f{self.number}"
-        fid = namespace.new_fid(directory.mdt_index, 0)
-        inode = namespace.add(directory, name, fid, directory.mdt_index, time, directory=False)
-        inode.uid = inode.gid = self._user
+        inode = namespace.add(directory, name, directory.mdt_index, time, uid=self._user)
         inode.layout = layout
-        actor = Actor(self.job.job_id, self._user, self._user, self._random.choice(self._nids))
+        actor = Actor(self.job.job_id, self._user, self._random.choice(self._nids))
         log = self._mdt.changelog
         log.add(RecordType.CREATE, time, inode.fid, actor, parent=directory.fid, name=name)
         mode = OPEN_MODE_BASE | OPEN_CREATE
         log.add(RecordType.OPEN, time, inode.fid, actor, flags=OPEN_CREATE, parent=directory.fid, open_mode=mode)
         self._write(inode, size, time)
         log.add(RecordType.CLOSE, time, inode.fid, actor, flags=CLOSE_CREATE)
-        self._mdt.inodes_used += 1
         self._files.append(inode)
         while len(self._files) > self.job.keep * self.job.nodes:
             self._unlink(self._files.popleft(), actor, time)
@@ -110,7 +107,6 @@ class FlowFiles:
             return
         parent = inode.parent.fid if inode.parent is not None else None
         self._cluster.namespace.remove(inode, time)
-        self._mdt.inodes_used -= 1
         if inode.layout is not None:
             self._cluster.placement.release(inode.layout)
             inode.layout = None

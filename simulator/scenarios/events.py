@@ -151,7 +151,7 @@ def stop(cluster: Cluster, job: str) -> None:
 
 def _moves(cluster: Cluster, directory: str, layout: Layout, files: int) -> Steps[None]:
     client = cluster.clients[-1]
-    actor = Actor("lfs.1500", 1500, 1500, client.settings.nid)
+    actor = Actor("lfs.1500", 1500, client.settings.nid)
     with suppress(OSError):
         for inode in list(cluster.namespace.lookup(directory).children.values())[:files]:
             if not inode.is_directory:

@@ -29,7 +29,7 @@ class Actor:
 
     job_id: str = ""
     uid: int = 0
-    gid: int = 0
+    """Number of the user, and of its group."""
     nid: str = "0@<0:0>"
 
 
@@ -86,7 +86,7 @@ class Changelog:
         record = Record(
             self.last_index, kind, time, flags, target, parent=parent or NO_FID, name=name.encode(),
             job_id=actor.job_id.encode(),
-            uid=actor.uid, gid=actor.gid, nid=actor.nid, open_mode=open_mode,
+            uid=actor.uid, gid=actor.uid, nid=actor.nid, open_mode=open_mode,
             xattr_name=xattr_name.encode(),
         )  # fmt: skip
         self._records.append(record)

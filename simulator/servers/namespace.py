@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from stat import S_IFDIR, S_IFREG
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from lustre.fid import Fid
 from lustre.layout.directory import UNLIMITED_INHERIT, DefaultStriping
 from lustre.layout.model import Layout
 from simulator.engine import Completion
+
+if TYPE_CHECKING:
+    from simulator.servers.mdt import Mdt
 
 ROOT_FID = Fid(0x200000007, 1)
 FIRST_SEQUENCE, SEQUENCES_OF_MDT = 0x200000402, 0x40000000
@@ -21,6 +25,7 @@ ROOT_STRIPING = DefaultStriping(1, -1, "none", UNLIMITED_INHERIT, 3)
 """Default that Lustre gives the root of a new file system (``mdd_prepare`` in lustre/mdd/mdd_device.c)."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Inode:
     """A file or a directory.
 
@@ -28,36 +33,35 @@ class Inode:
     to write the dirty pages that a closed file left on a client.
     """
 
-    __slots__ = (
-        "atime", "children", "content", "data_lock", "default_striping", "fid", "gid", "is_directory", "layout",
-        "lease_broken", "mdt_index", "migrating", "mode", "mtime", "name", "parent", "shards", "size_bytes", "uid",
-        "unlinked", "write_back", "writers", "xattrs",
-    )  # fmt: skip
+    fid: Fid
+    mdt_index: int
+    parent: Inode | None
+    name: str
+    mtime: float
+    uid: int = 0
+    """Number of its owner, and of its group."""
+    is_directory: bool = False
+    children: dict[str, Inode] = field(default_factory=dict)
+    layout: Layout | None = None
+    shards: tuple[int, ...] = ()
+    default_striping: DefaultStriping | None = None
+    """Striping of new subdirectories; None without a default of its own."""
+    size_bytes: int = 0
+    content: int = 0
+    atime: float = field(init=False)
+    mode: int = field(init=False)
+    writers: int = 0
+    data_lock: int = -1
+    """Index of the client with the write lock of the data on the MDT; -1 without a lock."""
+    lease_broken: bool = False
+    unlinked: bool = False
+    migrating: bool = False
+    write_back: Callable[[], Completion] | None = None
+    xattrs: dict[str, bytes] = field(default_factory=dict)
 
-    def __init__(self, fid: Fid, mdt_index: int, parent: Inode | None, name: str, now: float) -> None:
-        self.fid = fid
-        self.mdt_index = mdt_index
-        self.parent = parent
-        self.name = name
-        self.is_directory = False
-        self.children: dict[str, Inode] = {}
-        self.layout: Layout | None = None
-        self.shards: tuple[int, ...] = ()
-        self.default_striping: DefaultStriping | None = None
-        """Striping of new subdirectories; None without a default of its own."""
-        self.size_bytes = 0
-        self.content = 0
-        self.atime = self.mtime = now
-        self.uid = self.gid = 0
-        self.mode = S_IFREG | 0o644
-        self.writers = 0
-        self.data_lock = -1
-        """Index of the client with the write lock of the data on the MDT; -1 without a lock."""
-        self.lease_broken = False
-        self.unlinked = False
-        self.migrating = False
-        self.write_back: Callable[[], Completion] | None = None
-        self.xattrs: dict[str, bytes] = {}
+    def __post_init__(self) -> None:
+        self.atime = self.mtime
+        self.mode = S_IFDIR | 0o755 if self.is_directory else S_IFREG | 0o644
 
     def shard(self, name: str) -> int:
         """Index of the MDT of a name: the directory's, or for a striped directory one chosen by hash."""
@@ -95,11 +99,9 @@ class Inode:
 class Namespace:
     """One tree over all MDTs. A FID's sequence says which MDT and which client made it."""
 
-    def __init__(self, now: float) -> None:
-        self.root = Inode(ROOT_FID, 0, None, "", now)
-        self.root.is_directory = True
-        self.root.mode = S_IFDIR | 0o755
-        self.root.default_striping = ROOT_STRIPING
+    def __init__(self, now: float, mdts: Sequence[Mdt]) -> None:
+        self.root = Inode(ROOT_FID, 0, None, "", now, is_directory=True, default_striping=ROOT_STRIPING)
+        self._mdts = mdts
         self._by_fid: dict[Fid, Inode] = {ROOT_FID: self.root}
         self._next_id: dict[int, int] = {}
 
@@ -112,23 +114,21 @@ class Namespace:
     def mdt_index_of(fid: Fid) -> int:
         return max(0, fid.sequence - FIRST_SEQUENCE) // SEQUENCES_OF_MDT
 
-    def add(self, parent: Inode, name: str, fid: Fid, mdt_index: int, now: float, *, directory: bool) -> Inode:
+    def add(self, parent: Inode, name: str, mdt_index: int, now: float, *, uid: int, directory: bool = False,
+            client_index: int = 0) -> Inode:
         """Add a file or directory. Raises OSError EEXIST if the name exists."""
+        fid = self.new_fid(mdt_index, client_index)
         if name in parent.children:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-        inode = Inode(fid, mdt_index, parent, name, now)
-        inode.is_directory = directory
-        if directory:
-            inode.mode = S_IFDIR | 0o755
-        parent.children[name] = inode
+        inode = self._by_fid[fid] = parent.children[name] = Inode(
+            fid, mdt_index, parent, name, now, uid=uid, is_directory=directory)
         parent.mtime = now
-        self._by_fid[fid] = inode
+        self._mdts[mdt_index].inodes_used += 1
         return inode
 
-    @staticmethod
-    def default_shards(parent: Inode, inode: Inode, mdts: int) -> tuple[int, ...]:
+    def default_shards(self, parent: Inode, inode: Inode) -> tuple[int, ...]:
         """MDTs of a new subdirectory by the default striping of its parent. Since 2.16 it does not store a copy."""
-        default = parent.effective_striping
+        default, mdts = parent.effective_striping, len(self._mdts)
         if default is None:
             return ()
         count = mdts if default.stripe_count < 0 else min(default.stripe_count, mdts)
@@ -140,6 +140,7 @@ class Namespace:
         inode.parent.mtime = now
         inode.unlinked = True
         del self._by_fid[inode.fid]
+        self._mdts[inode.mdt_index].inodes_used -= 1
 
     def lookup(self, path: str) -> Inode:
         """Look up a path. Raises OSError ENOENT or ENOTDIR."""

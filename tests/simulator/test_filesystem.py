@@ -21,7 +21,7 @@ from tests.tierd.simulated import without_user_xattr
 MIB = 1 << 20
 FLASH = Layout((Component(0, 2 * MIB, "flash"), Component(2 * MIB, None, "hdd")))
 PLAIN_FLASH = Layout((Component(pool="flash"),), composite=False)
-ACTOR = Actor("vi.1001", 1001, 1001, "10.0.2.15@tcp")
+ACTOR = Actor("vi.1001", 1001, "10.0.2.15@tcp")
 
 
 @pytest.fixture

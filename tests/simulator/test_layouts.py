@@ -20,7 +20,7 @@ from simulator.servers.placement import Spill, extents
 from simulator.settings import ClusterSettings, recorded_test_bed
 
 MIB = 1 << 20
-ACTOR = Actor("cp.1000", 1000, 1000)
+ACTOR = Actor("cp.1000", 1000)
 BOTH = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
 
 

@@ -16,7 +16,7 @@ from simulator.settings import recorded_test_bed
 
 MIB = 1 << 20
 PFL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
-ACTOR = Actor("touch.1001", 1001, 1001, "10.0.2.15@tcp")
+ACTOR = Actor("touch.1001", 1001, "10.0.2.15@tcp")
 
 
 def after_small_files(layout: Layout | None) -> Cluster:
