@@ -37,6 +37,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -76,17 +77,17 @@ class Baton:
         return self._lock.acquire(timeout=timeout)
 
 
+@dataclass(eq=False)
 class Activity:
     """An activity: a function on a thread of its own."""
 
-    def __init__(self, name: str, call: Callable[[], object]) -> None:
-        self.name = name
-        self.finished = Completion()
-        """Completes when the activity ends. An exception of the activity ends the run instead."""
-        self.call = call
-        self.baton = Baton()
-        self.thread: threading.Thread | None = None
-        self.error: BaseException | None = None
+    name: str
+    call: Callable[[], object]
+    finished: Completion = field(default_factory=Completion)
+    """Completes when the activity ends. An exception of the activity ends the run instead."""
+    baton: Baton = field(default_factory=Baton)
+    thread: threading.Thread | None = None
+    error: BaseException | None = None
 
 
 def one_of(processors: Collection[int]) -> int:
@@ -135,39 +136,24 @@ class VirtualScheduler:
         self._ready.append(made)
         return made
 
-    def every(self, name: str, seconds: float, step: Callable[[], object]) -> Activity:
+    def every(self, name: str, seconds: float, step: Callable[[], object], *, after_end: bool = False) -> Activity:
         """Start an activity that runs a step now and then periodically. If a step takes longer than the period, the
-        next one starts at once.
+        next one starts at once. With ``after_end``, the next one starts so many seconds after the end of a step.
         """
 
         def going_on() -> None:
             while True:
-                begun = self._run_step(step)
-                self.sleep(max(0.0, begun + seconds - self._cluster.now))
+                while self._finished is not None:
+                    self.wait_for(self._finished)
+                begun = self._cluster.now
+                self._steps_under_way += 1
+                try:
+                    step()
+                finally:
+                    self._steps_under_way -= 1
+                self.sleep(seconds if after_end else max(0.0, begun + seconds - self._cluster.now))
 
         return self.spawn(name, going_on)
-
-    def repeat(self, name: str, step: Callable[[], object], pause_seconds: float) -> Activity:
-        """Start an activity that runs a step now, and again ``pause_seconds`` after each end."""
-
-        def going_on() -> None:
-            while True:
-                self._run_step(step)
-                self.sleep(pause_seconds)
-
-        return self.spawn(name, going_on)
-
-    def _run_step(self, step: Callable[[], object]) -> float:
-        """Run one step of :meth:`every` or :meth:`repeat`, after :meth:`finish` has ended. Returns its start time."""
-        while self._finished is not None:
-            self.wait_for(self._finished)
-        begun = self._cluster.now
-        self._steps_under_way += 1
-        try:
-            step()
-        finally:
-            self._steps_under_way -= 1
-        return begun
 
     def close(self) -> None:
         """End all waiting activities and return the control of time to the cluster."""
@@ -187,7 +173,7 @@ class VirtualScheduler:
         self._drive(time, lambda: False)
 
     def finish(self) -> None:
-        """Complete the running steps of :meth:`every` and :meth:`repeat`. Until then, no other steps start."""
+        """Complete the running steps of :meth:`every`. Until then, no other steps start."""
         self._finished = finished = Completion()
         try:
             self._drive(float("inf"), lambda: not self._steps_under_way)

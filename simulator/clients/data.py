@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import partial
 
 from lustre.changelog.record import RecordType
@@ -31,24 +32,20 @@ from simulator.servers.placement import Extent, bytes_on_mdt, extents, is_instan
 PAGE_BYTES = 4096
 
 
+@dataclass(eq=False, slots=True)
 class FileHandle:
     """One open file descriptor."""
 
-    __slots__ = (
-        "_dirty", "actor", "flags", "inode", "locked", "on_mdt", "opened_at", "window", "writable",
-    )  # fmt: skip
-
-    def __init__(self, inode: Inode, actor: Actor, flags: int, now: float, *, writable: bool) -> None:
-        self.inode = inode
-        self.actor = actor
-        self.flags = flags
-        self.opened_at = now
-        self.writable = writable
-        self.locked: set[Fid] = set()
-        self.window: ReadAheadWindow | None = None
-        self.on_mdt: list[Completion] = []
-        """Transfers to the MDT in progress."""
-        self._dirty: dict[tuple[int, Fid], list[Fragment]] = {}
+    inode: Inode
+    actor: Actor
+    flags: int
+    opened_at: float
+    writable: bool
+    locked: set[Fid] = field(default_factory=set)
+    window: ReadAheadWindow | None = None
+    on_mdt: list[Completion] = field(default_factory=list)
+    """Transfers to the MDT in progress."""
+    _dirty: dict[tuple[int, Fid], list[Fragment]] = field(default_factory=dict)
 
     @property
     def dirty(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from simulator.engine import Engine
@@ -30,22 +31,19 @@ class DeviceTimeAccount:
             self.seconds[job] = self.seconds.get(job, 0.0) + seconds * part / total
 
 
+@dataclass(eq=False, slots=True)
 class Io:
     """One I/O: a range of the device, and the function to call at its end.
 
     ``serve`` takes the seconds of service, once, when the device knows them.
     """
 
-    __slots__ = ("done", "position_bytes", "queued_at", "serve", "size_bytes", "write")
-
-    def __init__(self, write: bool, position_bytes: int, size_bytes: int, done: Callable[[], None],
-                 serve: Callable[[float], None] | None = None) -> None:
-        self.write = write
-        self.position_bytes = position_bytes
-        self.size_bytes = size_bytes
-        self.done = done
-        self.serve = serve
-        self.queued_at = 0.0
+    write: bool
+    position_bytes: int
+    size_bytes: int
+    done: Callable[[], None]
+    serve: Callable[[float], None] | None = None
+    queued_at: float = 0.0
 
     def served(self, seconds: float) -> None:
         """The device spends so much time on it, or the share of the device that it occupies for longer."""
@@ -59,10 +57,6 @@ class Device(Protocol):
     def submit(self, io: Io) -> None:
         """Queue one I/O."""
 
-    @property
-    def queued(self) -> int:
-        """Number of I/Os that wait or are in progress."""
-
 
 class Disks:
     """A device that is not in front of another. Faults change its speed."""
@@ -73,6 +67,7 @@ class Disks:
         self.missing_disks = 0
         """Lost disks of a RAID group."""
         self.queued = 0
+        """Number of I/Os that wait or are in progress."""
         self._engine = engine
 
     def submit(self, io: Io) -> None:
@@ -91,16 +86,6 @@ class DelayedDevice:
         self._engine = engine
         self._device = device
         self._wait_seconds = wait_seconds
-        self._held_back = 0
-
-    @property
-    def queued(self) -> int:
-        return self._held_back + self._device.queued
 
     def submit(self, io: Io) -> None:
-        self._held_back += 1
-        self._engine.after(self._wait_seconds(), self._submit, io)
-
-    def _submit(self, io: Io) -> None:
-        self._held_back -= 1
-        self._device.submit(io)
+        self._engine.after(self._wait_seconds(), self._device.submit, io)

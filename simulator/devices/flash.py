@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simulator.devices.device import Device, Disks, Io
+from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
 
 
@@ -74,7 +74,7 @@ class AcceleratorSettings:
 class Accelerator:
     """Stores small I/O on flash and passes large I/O to the disks."""
 
-    def __init__(self, engine: Engine, disks: Device, settings: AcceleratorSettings) -> None:
+    def __init__(self, engine: Engine, disks: Disks, settings: AcceleratorSettings) -> None:
         self.taken_in = 0
         self._engine = engine
         self._disks = disks
@@ -84,11 +84,6 @@ class Accelerator:
         self._flushing = False
         self._order: list[int] = []
         """Remaining places of the present sweep over the disk."""
-
-    @property
-    def queued(self) -> int:
-        """Number of I/Os that wait or are in progress, without pending write-backs."""
-        return self._disks.queued + self._flash.queued
 
     def submit(self, io: Io) -> None:
         small = io.size_bytes <= self._settings.bypass_bytes

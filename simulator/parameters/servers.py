@@ -5,6 +5,7 @@ target.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from simulator import counters
@@ -36,7 +37,7 @@ def quoted(job_id: str) -> str:
 
 def _block(clock: KernelClock, entry: JobEntry) -> str:
     head = f"- {'job_id:':<16} {quoted(entry.job_id)}\n"
-    head += clock.at(entry.latest).header(entry.stats.start_time, 16, ":", "  ")
+    head += replace(clock, now=entry.latest).header(entry.stats.start_time, 16, ":", "  ")
     return head + "".join(_line(name, counter, entry.histograms.get(name)) for name, counter in entry.stats.items())
 
 

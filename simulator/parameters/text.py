@@ -6,38 +6,31 @@ Tables and headers have the columns of Lustre 2.17.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from simulator.counters import BUCKETS, MINMAX, Counter, Histogram, Stats
 
 NANOSECONDS = 10**9
 
 
+@dataclass(frozen=True, slots=True)
 class KernelClock:
     """Formats times as the kernel prints them: an instant of the epoch, or a span."""
 
-    def __init__(self, epoch_ns: int, now: float) -> None:
-        self._epoch_ns = epoch_ns
-        self._now = now
-
-    @property
-    def now(self) -> float:
-        return self._now
+    epoch_ns: int
+    now: float
 
     def header(self, start_time: float, width: int, colon: str = "", indent: str = "") -> str:
         names = ("snapshot_time", "start_time", "elapsed_time")
-        values = (self.instant(self._now), self.instant(start_time), span(self._now - start_time))
+        values = (self.instant(self.now), self.instant(start_time), span(self.now - start_time))
         lines = zip(names, values, strict=True)
         return "".join(f"{indent}{name + colon:<{width}} {value} secs.nsecs\n" for name, value in lines)
 
     def instant(self, time: float) -> str:
-        return _nanoseconds(self._epoch_ns + round(time * NANOSECONDS))
+        return _nanoseconds(self.epoch_ns + round(time * NANOSECONDS))
 
     def seconds(self, time: float) -> float:
-        return self._epoch_ns / NANOSECONDS + time
-
-    def at(self, now: float) -> KernelClock:
-        """Return a clock at another time, for files with their own time of last change."""
-        return KernelClock(self._epoch_ns, now)
+        return self.epoch_ns / NANOSECONDS + time
 
 
 def span(seconds: float) -> str:

@@ -181,7 +181,7 @@ class Ost:
         self.device: Device = self.disks
         """What takes the I/Os: the disks, or what is in front of them."""
         if settings.accelerator is not None:
-            self.device = Accelerator(engine, self.device, settings.accelerator)
+            self.device = Accelerator(engine, self.disks, settings.accelerator)
         if queue_wait_seconds is not None:
             self.device = DelayedDevice(engine, self.device, queue_wait_seconds)
         self.store = ObjectStore(index, settings.capacity)

@@ -149,7 +149,7 @@ def test_bytes_objects_and_queues(cluster: Cluster, trouble: tuple[Event, ...]) 
             assert total >= total_before
         before = now
         for ost in cluster.osts:
-            assert ost.device.queued >= 0
+            assert ost.disks.queued >= 0
             assert ost.bulk.active >= 0
         for osc in (osc for client in cluster.clients for osc in client.oscs):
             assert 0 <= sum(osc.in_flight) <= osc.settings.max_rpcs_in_flight
@@ -157,7 +157,7 @@ def test_bytes_objects_and_queues(cluster: Cluster, trouble: tuple[Event, ...]) 
     cluster.advance(120)  # jobs have stopped, what was dirty is written, what was unlinked is destroyed
     check_conservation(cluster)
     for ost in cluster.osts:
-        assert ost.device.queued == 0
+        assert ost.disks.queued == 0
         assert ost.bulk.active == 0
         assert ost.stats["write_bytes"].total == ost.bulk.written_bytes
         sent = sum(client.oscs[ost.index].stats["write_bytes"].total for client in cluster.clients)

@@ -165,7 +165,8 @@ class World:
         daemon.facts.gather_in_background()
         scheduler.every("records", cycle_seconds, daemon.take_in_records)
         scheduler.every("observe", cycle_seconds, observe)
-        scheduler.repeat("facts", lambda: daemon.facts.gather(daemon.parts.node.clock.now()), FACTS_SECONDS)
+        scheduler.every("facts", FACTS_SECONDS, lambda: daemon.facts.gather(daemon.parts.node.clock.now()),
+                        after_end=True)
         scheduler.every("default-layouts", ACT_SECONDS, daemon.set_defaults)
         scheduler.every("move", ACT_SECONDS, lambda: daemon.move(cycle_seconds / 2))
         scheduler.every("judge", cycle_seconds, daemon.judge)
