@@ -63,7 +63,7 @@ def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
                                                              max(case.ended_at for case, _ in mine)))
             lost = Lost(*(sum(getattr(each, name) for _, each in mine) for name in Lost.__slots__))
             lost_bytes = scenario.lost_bytes(victim, begin, end)
-            found.append(Billed(f"{bed} {seed} {victim}", scenario.truth, lost, lost_bytes))
+            found.append(Billed(f"{bed} {seed} {victim}", scenario.verdict.truth, lost, lost_bytes))
     return found
 
 

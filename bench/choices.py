@@ -26,7 +26,7 @@ from tierd.model import Facts, Finding, Window
 from tierd.policies.registry import has_victim
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import streams
-from tierd.simulation.evaluate import COLD_SECONDS, FOUND_SECONDS, FOUND_SOON_SECONDS, Trial, compared, holds
+from tierd.simulation.evaluate import COLD_SECONDS, FOUND_SECONDS, Trial, Verdict, compared, holds, summary
 from tierd.simulation.random_scenarios import NOISE_ENDS
 
 CHOICES = (
@@ -49,8 +49,7 @@ class Recorded:
     """Epoch seconds of the start."""
     onset: float
     names: frozenset[str]
-    truth: str
-    layout_helps: bool
+    verdict: Verdict
     rates: Mapping[str, tuple[Sequence[float], Sequence[float]]]
     """MB/s of each stream in each second: beside the suspects, and without them."""
 
@@ -66,15 +65,6 @@ class Recorded:
     def _moved(self, stream: str, begin: int, end: int) -> tuple[float, float]:
         beside, alone = (sum(rates[begin:end]) for rates in self.rates[stream])
         return beside, alone
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    truth: str
-    found: bool
-    acted: bool
-    layout_helps: bool
-    holds: bool | None
 
 
 def recorded(bed: BedKind, seed: int) -> Recorded | None:
@@ -101,7 +91,7 @@ def recorded(bed: BedKind, seed: int) -> Recorded | None:
     alone = trial.without_suspects
     verdict = compared(seed, trial.case, watched, watched, alone, 0.0)
     return Recorded(windows, facts, trial.case.cluster(seed).epoch_seconds,
-                    trial.case.noise_starts, trial.case.names, verdict.truth, verdict.layout_helps,
+                    trial.case.noise_starts, trial.case.names, verdict,
                     {job.job_id: (watched.rates[job.job_id], alone.rates[job.job_id])
                      for job in streams(trial.case.jobs)})
 
@@ -118,8 +108,8 @@ def cycles(scenario: Recorded, engine: Engine, onset: float, cold: bool) -> Iter
             yield window.end - scenario.begun, engine.run_cycle(window, lambda *_: (), facts)
 
 
-def replayed(scenario: Recorded, cold: bool) -> Found:
-    """What the model says about a scenario with its present constants."""
+def replayed(scenario: Recorded, cold: bool) -> Verdict:
+    """The verdict on a scenario with what the model says of it with its present constants."""
     engine, settings = Engine(Settings()), Settings().benefit
     onset = scenario.onset + (COLD_SECONDS if cold else 0.0)
     found: list[tuple[float, Finding]] = []
@@ -133,10 +123,9 @@ def replayed(scenario: Recorded, cold: bool) -> Found:
                 found.append((at - onset, finding))
             if refusal(finding, stream, effect(()), settings) is None:
                 acted.append(at - onset)
-    within = FOUND_SECONDS if cold else FOUND_SOON_SECONDS
-    held = holds(found, onset, scenario.onset, scenario.lost_share) if scenario.truth == "aggressor" else None
-    return Found(scenario.truth, bool(found) and found[0][0] <= within, any(at <= FOUND_SECONDS for at in acted),
-                 scenario.layout_helps, held)
+    return replace(scenario.verdict, found_after=found[0][0] if found else None, acted_after=min(acted, default=None),
+                   acted=any(at <= FOUND_SECONDS for at in acted),
+                   interval_holds=holds(found, onset, scenario.onset, scenario.lost_share))
 
 
 @contextmanager
@@ -156,11 +145,9 @@ def cells(scenarios: Sequence[Recorded], name: str, factor: float) -> str:
     counts = []
     for cold in (False, True):
         with changed(name, factor):
-            every = [replayed(scenario, cold) for scenario in scenarios]
-        guilty = [each for each in every if each.truth == "aggressor"]
-        counts.append((sum(each.found for each in guilty), sum(each.acted for each in guilty if each.layout_helps),
-                       sum(each.acted for each in every if each.truth == "innocent"),
-                       sum(each.holds is True for each in guilty)))
+            of = summary([replayed(scenario, cold) for scenario in scenarios])
+        found = "found_within_60s" if cold else "found_within_30s"
+        counts.append([of[each] for each in (found, "acted_on_within_60s", "acted_wrongly", "intervals_that_hold")])
     return " | ".join(f"{warm} / {cold}" for warm, cold in zip(*counts, strict=True))
 
 

@@ -6,6 +6,7 @@ What a paper does not give is drawn through a range, and the row has the range o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from statistics import mean
@@ -61,6 +62,17 @@ def ran(settings: ClusterSettings, job: Job, seconds: float) -> Cluster:
     cluster = Cluster(settings, (job,))
     cluster.advance(seconds)
     return cluster
+
+
+def per_second(cluster: Cluster, count: Callable[[Cluster], int], seconds: float) -> float:
+    """What is counted from now on."""
+    before = count(cluster)
+    cluster.advance(seconds)
+    return (count(cluster) - before) / seconds
+
+
+def written(cluster: Cluster) -> int:
+    return sum(ost.bulk.written_bytes for ost in cluster.osts)
 
 
 def metadata_machine(mdts: int, cores: int, files: int) -> ClusterSettings:
@@ -152,13 +164,8 @@ def _direct_rate(kind: type[StreamingWriter | StreamingReader], call_bytes: int)
     jobs = [replace(job, job_id=f"ior.{n}", path=f"/proj/ior/f{n}", client=n % 3) for n in range(3 * 72)]
     cluster = Cluster(machine(4, 3, powerflex_ost(), POWERFLEX_CLIENT), jobs)
     cluster.advance(0.2)
-
-    def moved() -> int:
-        return sum(ost.bulk.read_bytes + ost.bulk.written_bytes for ost in cluster.osts)
-
-    before, seconds = moved(), 0.2 if call_bytes < MIB else 0.6
-    cluster.advance(seconds)
-    return (moved() - before) / seconds
+    return per_second(cluster, lambda of: written(of) + sum(ost.bulk.read_bytes for ost in of.osts),
+                      0.2 if call_bytes < MIB else 0.6)
 
 
 def created_per_second(mdts: int, files_each: int) -> float:
@@ -209,13 +216,11 @@ def dom_write_gain(call: int) -> float:
         settings = metadata_machine(4, 24, 4 << 20)
         disks = replace(DISKS, device=RaidSettings())
         mdt = replace(settings.mdts[0], device=FlashSettings(2.2e9, 0.0001, 64, 1 << 40))
-        cluster = Cluster(replace(settings, osts=(disks,) * 4, pools={"hdd": (0, 1, 2, 3)}, mdts=(mdt,) * 4), (
+        cluster = ran(
+            replace(settings, osts=(disks,) * 4, pools={"hdd": (0, 1, 2, 3)}, mdts=(mdt,) * 4),
             SmallFileWriter(nodes=64, client=0, threads=1, files_per_second=float("inf"), sizes=(65536,),
-                            call_bytes=call, fsync=False, keep=1 << 20, layout=layout),))
-        cluster.advance(0.3)
-        before = sum(mdt.stats["close"].samples for mdt in cluster.mdts)
-        cluster.advance(0.5)
-        return sum(mdt.stats["close"].samples for mdt in cluster.mdts) - before
+                            call_bytes=call, fsync=False, keep=1 << 20, layout=layout), 0.3)
+        return per_second(cluster, lambda of: sum(mdt.stats["close"].samples for mdt in of.mdts), 0.5)
 
     return rate(DOM) / rate(Layout((Component(pool="hdd"),), composite=False))
 
@@ -227,14 +232,9 @@ def _iops(size: int, first: int, call: int, threads: int, *, nxd: bool) -> float
     settings = machine(4, 64, disks, replace(OLD_KERNEL, osc=OscSettings(max_rpcs_in_flight=64)))
     settings = replace(settings, osts=(*settings.osts, flash, flash), pools={"hdd": (0, 1, 2, 3), "flash": (4, 5)})
     layout = Layout((Component(0, first, "flash"), Component(first, None, "hdd")))
-    cluster = Cluster(settings, (SmallFileWriter(
-        nodes=64, client=0, threads=threads, files_per_second=float("inf"), sizes=(size,), call_bytes=call, fsync=False,
-        keep=1 << 20, layout=layout,
-    ),))  # fmt: skip
-    cluster.advance(0.1)
-    before = sum(ost.stats["write_bytes"].samples for ost in cluster.osts)
-    cluster.advance(0.2)
-    return (sum(ost.stats["write_bytes"].samples for ost in cluster.osts) - before) / 0.2
+    job = SmallFileWriter(nodes=64, client=0, threads=threads, files_per_second=float("inf"), sizes=(size,),
+                          call_bytes=call, fsync=False, keep=1 << 20, layout=layout)
+    return per_second(ran(settings, job, 0.1), lambda of: sum(ost.stats["write_bytes"].samples for ost in of.osts), 0.2)
 
 
 def striped(count: int, pattern: str = "raid0") -> Layout:
@@ -250,11 +250,7 @@ def shared_file() -> list[Row]:
     group = replace(DISKS, device=RaidSettings(disks=20), capacity=Capacity(1 << 46, 1 << 20))
 
     def rate(layout: Layout) -> float:
-        cluster = Cluster(machine(8, 32, group), (replace(job, layout=layout),))
-        cluster.advance(1.0)
-        before = sum(ost.bulk.written_bytes for ost in cluster.osts)
-        cluster.advance(1.0)
-        return sum(ost.bulk.written_bytes for ost in cluster.osts) - before
+        return per_second(ran(machine(8, 32, group), replace(job, layout=layout), 1.0), written, 1.0)
 
     one, eight, over = rate(striped(1)), rate(striped(8)), rate(striped(512, "raid0,overstriped"))
     serial = StreamingWriter(fresh=True, file_bytes=1 << 40, call_bytes=32 * MIB, threads=1, think_seconds=0.0,
