@@ -335,7 +335,8 @@ class Processors:
         if not seconds:
             return
         self._at_work += 1
-        others = self._cluster.processes_on(self._nid) * costs.busy_share if costs.processors else 0.0
-        crowd = max(1.0, (others + self._at_work) / costs.processors) if costs.processors else 1.0
+        crowd = 1.0
+        if costs.processors:
+            crowd = max(1.0, (self._cluster.processes_on(self._nid) + self._at_work) / costs.processors)
         yield seconds * crowd * self._rng.lognormvariate(-0.02, 0.2)
         self._at_work -= 1

@@ -25,14 +25,10 @@ CALLER = "tierd.0"
 class CallCosts:
     """Costs on one node and of the programs on it."""
 
-    source: str = ""
-    """Source of the values."""
     charged: bool = True
     """If false, calls return at once without a request, and moves take only their I/O and ``move_start_seconds``."""
     processors: float = 0.0
     """Processors of the node, shared with its jobs. 0: an unlimited node of its own."""
-    busy_share: float = 1.0
-    """Share of a processor that a process of a job keeps busy."""
     call_seconds: float = 0.0
     """Extra delay of each system call to a target, for a slow path."""
     call_processor_seconds: float = 0.0
@@ -60,21 +56,18 @@ class CallCosts:
     """Time after which a call to an absent target fails with ETIMEDOUT. (Real Lustre waits for ever.)"""
 
 
-PRODUCTION = CallCosts(
-    "usual figures of a server of its own: 20 us for a system call, 10 us for a record, 20 ms to read all counters",
-    call_processor_seconds=20e-6, record_processor_seconds=10e-6, look_seconds=0.02,
-)  # fmt: skip
+PRODUCTION = CallCosts(call_processor_seconds=20e-6, record_processor_seconds=10e-6, look_seconds=0.02)
+"""Usual figures of a server of its own."""
 MEASURED = CallCosts(
-    "a real Lustre 2.17.57 on one emulated node, November 2026, moving with lfs migrate --non-block "
-    "(docs/calibration.md, section 4)",
     processors=2.0, call_processor_seconds=0.0045, attributes_cached=True, cached_processor_seconds=0.0001,
     default_processor_seconds=0.04, record_processor_seconds=0.0006, look_processor_seconds=0.19,
     move_start_seconds=0.0, move_processor_seconds=0.17,
 )  # fmt: skip
+"""A real Lustre 2.17.57 on one emulated node, November 2026 (docs/calibration.md, section 4)."""
 PRESETS: Mapping[str, CallCosts] = {
-    "free": CallCosts("nothing is charged", charged=False),
+    "free": CallCosts(charged=False),
     "production": PRODUCTION,
     "measured": MEASURED,
-    "measured_lease": replace(MEASURED, source=MEASURED.source.replace("lfs migrate --non-block", "the lease engine"),
-                              move_start_seconds=0.013, move_processor_seconds=0.19),
+    "measured_lease": replace(MEASURED, move_start_seconds=0.013, move_processor_seconds=0.19),
 }  # fmt: skip
+"""``measured`` moves with ``lfs migrate --non-block``, ``measured_lease`` with the lease engine."""

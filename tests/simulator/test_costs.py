@@ -155,9 +155,6 @@ class TestScenario:
         assert self.costs('[costs]\npreset = "measured"') == MEASURED
         assert self.costs('[costs]\npreset = "measured"\nprocessors = 4') == replace(MEASURED, processors=4.0)
 
-    def test_each_says_where_its_figures_come_from(self) -> None:
-        assert all(costs.source for costs in PRESETS.values())
-
     @pytest.mark.parametrize(("text", "words"), [
         ('preset = "guessed"', "preset 'guessed' is not one of free, production, measured"),
         ("colour = 1", "costs.colour: "),

@@ -217,11 +217,10 @@ def simulated(settings: Settings, dry_run: bool) -> Settings:
 
 
 @contextmanager
-def world(cluster: Cluster, settings: Settings, dry_run: bool = False,
-          executor: Executor | None = None) -> Iterator[World]:
+def world(cluster: Cluster, settings: Settings, executor: Executor) -> Iterator[World]:
     """Connect tierd to a cluster with a temporary folder, which is deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="tierd-simulate-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
-        at = wire(cluster, settings, Path(folder), dry_run, executor=executor)
+        at = wire(cluster, settings, Path(folder), executor=executor)
         try:
             yield at
         finally:
