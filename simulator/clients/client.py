@@ -31,24 +31,25 @@ DESTROY_SECONDS = 0.5
 """Time from an unlink until the MDT requests the destruction of the objects."""
 
 
-class Names:
-    """The name operations of one mount."""
+class Client(Mount):
+    """A mount with the operations that applications call: on names, and on data (``data``)."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, engine: Engine, index: int, settings: ClientSettings, servers: Servers, rng: Random) -> None:
+        super().__init__(engine, index, settings, servers, rng)
+        self.data = DataPath(self)
         self._looking_up: dict[Fid, Completion] = {}
 
     def mkdir(self, parent: Inode, name: str, actor: Actor) -> Steps[Inode]:
         """Create a directory. It inherits its parent's default layout if the parent has its own."""
-        client, servers, began = self._client, self._client.servers, self._client.engine.now
+        servers, began = self.servers, self.engine.now
         index = parent.shard(name)
-        yield from self._alone(parent, client.mdcs[index].ask("mkdir", actor.job_id, parent))
-        inode = servers.namespace.add(parent, name, index, client.time, uid=actor.uid, directory=True,
-                                      client_index=client.index)
+        yield from self._alone(parent, self.mdcs[index].ask("mkdir", actor.job_id, parent))
+        inode = servers.namespace.add(parent, name, index, self.time, uid=actor.uid, directory=True,
+                                      client_index=self.index)
         inode.layout = parent.layout if parent.parent is not None else None
         inode.shards = servers.namespace.default_shards(parent, inode)
-        client.record(RecordType.MKDIR, inode, actor, parent=parent, name=name)
-        client.stats.tally("mkdir", client.since(began))
+        self.record(RecordType.MKDIR, inode, actor, parent=parent, name=name)
+        self.stats.tally("mkdir", self.since(began))
         return inode
 
     def create(self, parent: Inode, name: str, actor: Actor) -> Steps[FileHandle]:
@@ -56,78 +57,78 @@ class Names:
 
         Its layout is the default of the directory, or else of the file system.
         """
-        client, servers, began = self._client, self._client.servers, self._client.engine.now
+        servers, began = self.servers, self.engine.now
         self._check_permission()
         shard = parent.shard(name)
         layout = yield from self._alone(parent, self._with_objects(parent, shard, actor))
         try:
-            inode = servers.namespace.add(parent, name, shard, client.time, uid=actor.uid, client_index=client.index)
+            inode = servers.namespace.add(parent, name, shard, self.time, uid=actor.uid, client_index=self.index)
         except FileExistsError:
             servers.placement.release(layout)
             raise
         inode.layout = layout
-        inode.data_lock = client.index if layout.components[0].on_mdt else -1
-        servers.mdts[shard].tally(actor.job_id, "open", client.since(began))
-        client.record(RecordType.CREATE, inode, actor, parent=parent, name=name)
+        inode.data_lock = self.index if layout.components[0].on_mdt else -1
+        servers.mdts[shard].tally(actor.job_id, "open", self.since(began))
+        self.record(RecordType.CREATE, inode, actor, parent=parent, name=name)
         mode = OPEN_MODE_BASE | OPEN_CREATE
-        client.record(RecordType.OPEN, inode, actor, OPEN_CREATE, parent=parent, open_mode=mode)
-        client.stats.tally("mknod", client.since(began))
+        self.record(RecordType.OPEN, inode, actor, OPEN_CREATE, parent=parent, open_mode=mode)
+        self.stats.tally("mknod", self.since(began))
         return self._opened(inode, actor, OPEN_CREATE, began, writable=True)
 
     def open(self, inode: Inode, actor: Actor, *, write: bool = False) -> Steps[FileHandle]:
-        client, began = self._client, self._client.engine.now
+        began = self.engine.now
         mode = OPEN_WRITE if write else OPEN_READ
         self._check_permission()
         yield from self._processed()
-        yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id, inode.parent)
+        yield from self.mdcs[inode.mdt_index].ask("open", actor.job_id, inode.parent)
         if inode.unlinked:
             raise _gone(inode)
-        client.record(RecordType.OPEN, inode, actor, mode, open_mode=OPEN_MODE_BASE | mode)
+        self.record(RecordType.OPEN, inode, actor, mode, open_mode=OPEN_MODE_BASE | mode)
         return self._opened(inode, actor, mode, began, writable=write)
 
     def close(self, handle: FileHandle) -> Steps[None]:
         """Close a file. Its dirty pages are written some seconds later."""
-        client, inode, began = self._client, handle.inode, self._client.engine.now
-        yield from client.mdcs[inode.mdt_index].ask("close", handle.actor.job_id)
+        inode, began = handle.inode, self.engine.now
+        yield from self.mdcs[inode.mdt_index].ask("close", handle.actor.job_id)
         flags = CLOSE_CREATE if handle.flags == OPEN_CREATE else handle.flags
-        client.record(RecordType.CLOSE, inode, handle.actor, flags)
+        self.record(RecordType.CLOSE, inode, handle.actor, flags)
         inode.writers -= handle.writable
         if handle.dirty:
-            client.data.transfer.later(handle)
-        client.stats.tally("openclosetime", microseconds(client.engine.now - handle.opened_at))
-        client.stats.tally("close", client.since(began))
+            self.data.transfer.later(handle)
+        self.stats.tally("openclosetime", microseconds(self.engine.now - handle.opened_at))
+        self.stats.tally("close", self.since(began))
 
     def unlink(self, inode: Inode, actor: Actor) -> Steps[None]:
         """Remove a file and its name. The OSTs destroy its objects later, when the MDT requests it."""
-        client, servers, began = self._client, self._client.servers, self._client.engine.now
+        servers, began = self.servers, self.engine.now
         parent, name = inode.parent, inode.name
-        removal = client.mdcs[inode.mdt_index].ask("unlink", actor.job_id, parent)
+        removal = self.mdcs[inode.mdt_index].ask("unlink", actor.job_id, parent)
         yield from (removal if parent is None else self._alone(parent, removal))
         if inode.unlinked:
             raise _gone(inode)
-        servers.namespace.remove(inode, client.time)
-        client.cache.drop(inode.fid)
+        servers.namespace.remove(inode, self.time)
+        self.cache.drop(inode.fid)
         if inode.layout is not None:
             for part in inode.layout.components:
                 for stripe in part.objects:
-                    client.oscs[stripe.ost_index].cancel_lock(client.jitter(0.003))
-            client.engine.after(client.jitter(DESTROY_SECONDS), servers.placement.release, inode.layout,
+                    self.oscs[stripe.ost_index].cancel_lock(self.jitter(0.003))
+            self.engine.after(self.jitter(DESTROY_SECONDS), servers.placement.release, inode.layout,
                                 actor.job_id)
             inode.layout = None
-        client.record(RecordType.UNLINK, inode, actor, 1, parent=parent, name=name)
-        client.stats.tally("unlink", client.since(began))
+        self.record(RecordType.UNLINK, inode, actor, 1, parent=parent, name=name)
+        self.stats.tally("unlink", self.since(began))
 
     def getattr(self, inode: Inode, actor: Actor) -> Steps[None]:
         """Do what stat(2) does: request the attributes of a file."""
-        client, began = self._client, self._client.engine.now
+        began = self.engine.now
         yield from self.attributes(inode, actor)
-        client.stats.tally("getattr", client.since(began))
+        self.stats.tally("getattr", self.since(began))
 
     def attributes(self, inode: Inode, actor: Actor) -> Steps[None]:
         """Request the attributes from the MDT and the size from the OSTs of the file."""
-        mdc = self._client.mdcs[inode.mdt_index]
+        mdc = self.mdcs[inode.mdt_index]
         lookup = mdc.ask("getattr", actor.job_id, inode.parent, inode)
-        if self._client.settings.parallel_lookups or inode.parent is None:
+        if self.settings.parallel_lookups or inode.parent is None:
             yield from self._processed()
             yield from lookup
         else:
@@ -136,21 +137,20 @@ class Names:
 
     def glimpse(self, inode: Inode, actor: Actor) -> Steps[None]:
         """Request the size from every object. For data on the MDT, the MDT asks the client that holds the lock."""
-        client = self._client
-        if inode.data_lock not in {-1, client.index}:
-            yield from client.mdcs[inode.mdt_index].ask("glimpse", actor.job_id)
-            yield 2 * client.settings.network_seconds
+        if inode.data_lock not in {-1, self.index}:
+            yield from self.mdcs[inode.mdt_index].ask("glimpse", actor.job_id)
+            yield 2 * self.settings.network_seconds
         stripes = [stripe for part in (inode.layout.components if inode.layout else ()) for stripe in part.objects]
         if len(stripes) == 1:
-            yield from client.oscs[stripes[0].ost_index].glimpse(actor.job_id)
+            yield from self.oscs[stripes[0].ost_index].glimpse(actor.job_id)
         elif stripes:
-            glimpses = [client.engine.spawn(client.oscs[stripe.ost_index].glimpse(actor.job_id)) for stripe in stripes]
+            glimpses = [self.engine.spawn(self.oscs[stripe.ost_index].glimpse(actor.job_id)) for stripe in stripes]
             yield gather(glimpses)
 
     def _with_objects(self, parent: Inode, shard: int, actor: Actor) -> Steps[Layout]:
         """Let the MDT create a file with its first objects, and wait for objects that no OST has in advance."""
-        client, servers = self._client, self._client.servers
-        yield from client.mdcs[shard].ask("mknod", actor.job_id, parent)
+        servers = self.servers
+        yield from self.mdcs[shard].ask("mknod", actor.job_id, parent)
         layout = servers.placement.create(parent.layout or servers.namespace.root.layout, actor.job_id)
         targets = {stripe.ost_index for part in layout.components for stripe in part.objects}
         if waiting := max((servers.osts[index].precreated.seconds() for index in targets), default=0.0):
@@ -158,8 +158,8 @@ class Names:
         return layout
 
     def _processed(self) -> Steps[None]:
-        if seconds := self._client.settings.name_seconds:
-            yield self._client.jitter(seconds)
+        if seconds := self.settings.name_seconds:
+            yield self.jitter(seconds)
 
     def _alone(self, directory: Inode, steps: Steps[T]) -> Steps[T]:
         """Run steps while no other process of this node changes the directory.
@@ -180,18 +180,17 @@ class Names:
             turn.succeed()
 
     def _opened(self, inode: Inode, actor: Actor, flags: int, began: float, *, writable: bool) -> FileHandle:
-        client = self._client
-        handle = FileHandle(inode, actor, flags, client.engine.now, writable=writable)
-        handle.window = client.data.window(handle)
+        handle = FileHandle(inode, actor, flags, self.engine.now, writable=writable)
+        handle.window = self.data.window(handle)
         inode.writers += writable
         inode.lease_broken |= writable
-        client.stats.tally("open", client.since(began))
-        client.stats.tally("opencount", 1)
+        self.stats.tally("open", self.since(began))
+        self.stats.tally("opencount", 1)
         return handle
 
     def _check_permission(self) -> None:
         for _ in range(4):
-            self._client.stats.tally("inode_permission", microseconds(self._client.jitter(0.00002)))
+            self.stats.tally("inode_permission", microseconds(self.jitter(0.00002)))
 
 
 def _gone(inode: Inode) -> FileNotFoundError:
@@ -229,7 +228,7 @@ class Statahead:
             yield client.jitter(0.000005)
         else:
             counters.miss_total += 1
-            yield from client.names.attributes(self._names[number], self._actor)
+            yield from client.attributes(self._names[number], self._actor)
         client.stats.tally("getattr", client.since(began))
         client.stats.tally("inode_permission", 1)
 
@@ -253,13 +252,4 @@ class Statahead:
         mdc = client.mdcs[inodes[0].mdt_index]
         yield from mdc.batch("getattr", len(inodes), self._actor.job_id)
         client.statahead.agl_total += sum(inode.layout is not None for inode in inodes)
-        yield gather([client.engine.spawn(client.names.glimpse(inode, self._actor)) for inode in inodes])
-
-
-class Client(Mount):
-    """A mount with the operations that applications call: on names (``names``) and on data (``data``)."""
-
-    def __init__(self, engine: Engine, index: int, settings: ClientSettings, servers: Servers, rng: Random) -> None:
-        super().__init__(engine, index, settings, servers, rng)
-        self.names = Names(self)
-        self.data = DataPath(self)
+        yield gather([client.engine.spawn(client.glimpse(inode, self._actor)) for inode in inodes])

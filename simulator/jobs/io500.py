@@ -142,20 +142,20 @@ class _Process:
         if writes:
             yield from data.fsync(handle)
             run.team.count(phase, run.now, 0)  # the phase ends when its bytes are stored
-        yield from run.client.names.close(handle)
+        yield from run.client.close(handle)
 
     def _opened(self, kind: str, writes: bool) -> Steps[FileHandle]:
-        run, names = self._run, self._run.client.names
+        run, client = self._run, self._run.client
         folder = run.lookup(f"{self._job.directory}/ior-{kind}")
         name = "file" if kind == "hard" else f"file.{self._number if writes else self._other}"
         if writes and (kind == "easy" or self._number == 0):
-            handle = yield from names.create(folder, name, run.actor)
+            handle = yield from client.create(folder, name, run.actor)
             if kind == "hard":
                 run.team.reached("hard file").succeed()
             return handle
         if kind == "hard":
             yield run.team.reached("hard file")
-        handle = yield from names.open(folder.children[name], run.actor, write=writes)
+        handle = yield from client.open(folder.children[name], run.actor, write=writes)
         return handle
 
     def _pieces(self, kind: str, owner: int) -> Iterator[tuple[int, int]]:
@@ -167,7 +167,7 @@ class _Process:
 
     def _mdtest(self, phase: str, kind: str, what: str) -> Steps[None]:
         job, run = self._job, self._run
-        names, files = run.client.names, run.team.files
+        client, files = run.client, run.team.files
         base = self._members if kind == "hard" else 0
         slot = self._number + base
         size = HARD_FILE_BYTES if kind == "hard" else 0
@@ -181,24 +181,24 @@ class _Process:
                 files[slot].append((yield from self._created(kind, turn, size)))
             elif what == "stat":
                 theirs[turn].data_lock = -1  # another node reads: no lock is left of the writer's
-                yield from names.getattr(theirs[turn], run.actor)
+                yield from client.getattr(theirs[turn], run.actor)
             elif what == "delete":
-                yield from names.unlink(theirs[turn], run.actor)
+                yield from client.unlink(theirs[turn], run.actor)
             else:
-                handle = yield from names.open(theirs[turn], run.actor)
+                handle = yield from client.open(theirs[turn], run.actor)
                 run.count_bytes((yield from run.client.data.read(handle, 0, size, direct=True)))
-                yield from names.close(handle)
+                yield from client.close(handle)
             run.count_operation(phase)
 
     def _created(self, kind: str, turn: int, size: int) -> Steps[Inode]:
-        run, names = self._run, self._run.client.names
+        run, client = self._run, self._run.client
         below = "mdtest-hard" if kind == "hard" else f"mdtest-easy/d{self._number}"
-        handle = yield from names.create(run.lookup(f"{self._job.directory}/{below}"), f"f.{self._number}.{turn}",
+        handle = yield from client.create(run.lookup(f"{self._job.directory}/{below}"), f"f.{self._number}.{turn}",
                                          run.actor)  # fmt: skip
         if size:
             yield from run.client.data.write(handle, 0, size, direct=False)
             run.count_bytes(size)
-        yield from names.close(handle)
+        yield from client.close(handle)
         return handle.inode
 
     def _find(self) -> Steps[None]:

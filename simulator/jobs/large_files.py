@@ -47,7 +47,7 @@ class Streaming(FileJob):
             until, turn = run.now + self.run_seconds, [0]
             handle = yield from self.opened(run, stream_paths(self)[run.rank])
             yield gather([run.client.engine.spawn(self._thread(run, handle, turn, until)) for _ in range(self.threads)])
-            yield from run.client.names.close(handle)
+            yield from run.client.close(handle)
             if not run.active:
                 return
             yield self.pause_seconds
@@ -78,11 +78,11 @@ class StreamingWriter(Streaming):
         return () if self.fresh else tuple((path, self.file_bytes) for path in stream_paths(self))
 
     def opened(self, run: Run, path: str) -> Steps[FileHandle]:
-        names = run.client.names
+        client = run.client
         if not self.fresh:
-            return (yield from names.open(run.lookup(path), run.actor, write=True))
+            return (yield from client.open(run.lookup(path), run.actor, write=True))
         directory, _, name = path.rpartition("/")
-        return (yield from names.create(run.lookup(directory), name, run.actor))
+        return (yield from client.create(run.lookup(directory), name, run.actor))
 
     def call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
         yield from run.client.data.write(handle, offset, self.call_bytes, direct=self.direct)
@@ -96,7 +96,7 @@ class StreamingReader(Streaming):
     job_id: str = "ior_read.1002"
 
     def opened(self, run: Run, path: str) -> Steps[FileHandle]:
-        return (yield from run.client.names.open(run.lookup(path), run.actor))
+        return (yield from run.client.open(run.lookup(path), run.actor))
 
     def call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
         run.count_bytes((yield from run.client.data.read(handle, offset, self.call_bytes, direct=self.direct)))
@@ -136,8 +136,8 @@ class RandomWriter(FileJob):
             yield self.pause_seconds
 
     def _one_run(self, run: Run, until: float) -> Steps[None]:
-        names = run.client.names
-        handle: FileHandle = yield from names.open(run.lookup(self.path), run.actor, write=True)
+        client = run.client
+        handle: FileHandle = yield from client.open(run.lookup(self.path), run.actor, write=True)
         while run.active and run.now < until:
             if self.think_seconds:
                 yield run.think(self.think_seconds)
@@ -151,7 +151,7 @@ class RandomWriter(FileJob):
             except OSError as error:
                 run.count_error(error)
                 yield 0.1
-        yield from names.close(handle)
+        yield from client.close(handle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +186,9 @@ class SharedFile(FileJob):
                 yield from self._one_run(run, number)
 
     def _one_run(self, run: Run, number: int) -> Steps[None]:
-        names, data = run.client.names, run.client.data
+        client, data = run.client, run.client.data
         members = self.nodes * self.threads
-        handle = yield from names.open(run.lookup(self.path), run.actor, write=self.write)
+        handle = yield from client.open(run.lookup(self.path), run.actor, write=self.write)
         run.team.begin("piece", run.now)
         for turn in range(self.pieces_each):
             if not run.active:
@@ -206,4 +206,4 @@ class SharedFile(FileJob):
                 run.count_error(error)
         if self.write:
             yield from data.fsync(handle)
-        yield from names.close(handle)
+        yield from client.close(handle)

@@ -61,27 +61,27 @@ class Mdtest(DirectoryJob):
                 run.count_operation(phase)
 
     def _create(self, run: Run, number: int, turn: int) -> Steps[Inode]:
-        names, data = run.client.names, run.client.data
+        client, data = run.client, run.client.data
         where = self.directory if self.shared else f"{self.directory}/d{number}"
-        handle = yield from names.create(run.lookup(where), f"f.{number}.{turn}", run.actor)
+        handle = yield from client.create(run.lookup(where), f"f.{number}.{turn}", run.actor)
         if self.file_bytes:
             yield from data.write(handle, 0, self.file_bytes, direct=False)
             run.count_bytes(self.file_bytes)
-        yield from names.close(handle)
+        yield from client.close(handle)
         return handle.inode
 
     def _touch(self, run: Run, phase: str, inode: Inode) -> Steps[None]:
-        names, data = run.client.names, run.client.data
+        client, data = run.client, run.client.data
         if phase == "stat":
-            yield from names.getattr(inode, run.actor)
+            yield from client.getattr(inode, run.actor)
         elif phase == "unlink":
-            yield from names.unlink(inode, run.actor)
+            yield from client.unlink(inode, run.actor)
         else:
-            handle = yield from names.open(inode, run.actor)
-            yield from names.glimpse(inode, run.actor)  # the end of the file
+            handle = yield from client.open(inode, run.actor)
+            yield from client.glimpse(inode, run.actor)  # the end of the file
             if self.file_bytes:
                 run.count_bytes((yield from data.read(handle, 0, self.file_bytes, direct=True)))
-            yield from names.close(handle)
+            yield from client.close(handle)
 
 
 def stat_files(run: Run, directory: Inode, operation: str) -> Steps[None]:
@@ -139,16 +139,16 @@ class StepFiles(DirectoryJob):
         yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
 
     def _process(self, run: Run, number: int) -> Steps[None]:
-        names, members = run.client.names, self.nodes * self.threads
+        client, members = run.client, self.nodes * self.threads
         for step in range(self.steps):
             if number == 0:
-                yield from names.mkdir(run.lookup(self.directory), f"step{step:05d}", run.actor)
+                yield from client.mkdir(run.lookup(self.directory), f"step{step:05d}", run.actor)
             yield run.team.barrier(f"step {step}", members)
             run.team.begin("create", run.now)
             for turn in range(self.files_each):
                 if not run.active:
                     return
                 where = run.lookup(f"{self.directory}/step{step:05d}")
-                handle = yield from names.create(where, f"f.{number}.{turn}", run.actor)
-                yield from names.close(handle)
+                handle = yield from client.create(where, f"f.{number}.{turn}", run.actor)
+                yield from client.close(handle)
                 run.count_operation("create")

@@ -87,16 +87,16 @@ class _SmallFileRun:
             number += 1
 
     def reader(self) -> Steps[None]:
-        run, names, data = self._run, self._run.client.names, self._run.client.data
+        run, client, data = self._run, self._run.client, self._run.client.data
         while run.active:
             yield run.think(1 / self._job.rereads_per_second)
             if not self._files:
                 continue
             inode = run.rng.choice(self._files)
             try:
-                handle = yield from names.open(inode, run.actor)
+                handle = yield from client.open(inode, run.actor)
                 run.count_bytes((yield from data.read(handle, 0, inode.size_bytes, direct=True)))
-                yield from names.close(handle)
+                yield from client.close(handle)
             except OSError as error:
                 run.count_error(error)
 
@@ -114,9 +114,9 @@ class _SmallFileRun:
         return whole * min(max((now - self._begun_at) / build_up, 0.1), 1.0) if build_up else whole
 
     def _one_file(self, place: str, name: str) -> Steps[None]:
-        run, names, data = self._run, self._run.client.names, self._run.client.data
+        run, client, data = self._run, self._run.client, self._run.client.data
         size = run.rng.choice(self._job.sizes)
-        handle = yield from names.create(run.lookup(place), name, run.actor)
+        handle = yield from client.create(run.lookup(place), name, run.actor)
         self._files.append(handle.inode)
         try:
             if self._job.call_bytes:
@@ -128,7 +128,7 @@ class _SmallFileRun:
             run.count_bytes(size)
         except OSError as error:
             run.count_error(error)
-        yield from names.close(handle)
+        yield from client.close(handle)
 
     def _scattered(self, handle: FileHandle, size: int) -> Steps[None]:
         offsets = list(range(0, size, self._job.call_bytes))
@@ -139,4 +139,4 @@ class _SmallFileRun:
 
     def _remove_old(self) -> Steps[None]:
         while len(self._files) > self._job.keep:
-            yield from self._run.client.names.unlink(self._files.popleft(), self._run.actor)
+            yield from self._run.client.unlink(self._files.popleft(), self._run.actor)

@@ -17,7 +17,7 @@ from simulator.settings import recorded_test_bed
 
 def made(cluster: Cluster, parent: str, name: str) -> None:
     client = cluster.clients[0]
-    steps = client.names.mkdir(cluster.namespace.lookup(parent), name, Actor("mkdir.0", 0, client.settings.nid))
+    steps = client.mkdir(cluster.namespace.lookup(parent), name, Actor("mkdir.0", 0, client.settings.nid))
     cluster.wait_for(cluster.engine.spawn(steps))
 
 

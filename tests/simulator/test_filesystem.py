@@ -92,11 +92,11 @@ def test_a_move_echoes_in_the_changelog_as_the_real_one_does(filesystem: Simulat
 @pytest.mark.parametrize("what", ["open for writing", "unlink"])
 def test_whoever_opens_the_file_during_a_move_wins(cluster: Cluster, what: str) -> None:
     big = cluster.make_file("/proj/ingest/big", 64 * MIB)
-    names = cluster.clients[1].names
+    client = cluster.clients[1]
     migration = cluster.start_migration("/proj/ingest/big", PLAIN_FLASH)
     cluster.advance(2)
     assert 0 < migration.copied_bytes < 64 * MIB
-    cluster.engine.spawn(names.unlink(big, ACTOR) if what == "unlink" else names.open(big, ACTOR, write=True))
+    cluster.engine.spawn(client.unlink(big, ACTOR) if what == "unlink" else client.open(big, ACTOR, write=True))
     cluster.advance(30)
     assert migration.finished.error.errno == (errno.ENOENT if what == "unlink" else errno.EBUSY)
     assert all(not cluster.osts[i].store.objects for i in (0, 1))

@@ -34,13 +34,13 @@ def written(cluster: Cluster, layout: Layout, *sizes: int, name: str = "file") -
     client = cluster.clients[0]
 
     def steps() -> Steps[Inode]:
-        handle = yield from client.names.create(cluster.namespace.lookup("/d"), name, ACTOR)
+        handle = yield from client.create(cluster.namespace.lookup("/d"), name, ACTOR)
         at = 0
         for size in sizes:
             yield from client.data.write(handle, at, size, direct=False)
             at += size
         yield from client.data.fsync(handle)
-        yield from client.names.close(handle)
+        yield from client.close(handle)
         return handle.inode
 
     done = cluster.engine.spawn(steps())
@@ -127,7 +127,7 @@ def test_a_resync_gives_way_to_a_writer() -> None:
     inode = written(cluster, BOTH, 64 * MIB)
     resync = cluster.start_resync(inode.path)
     cluster.advance(1)
-    cluster.engine.spawn(cluster.clients[0].names.open(inode, ACTOR, write=True))
+    cluster.engine.spawn(cluster.clients[0].open(inode, ACTOR, write=True))
     cluster.advance(30)
     assert resync.finished.error.errno == errno.EBUSY
     assert any("stale" in part.flags for part in inode.layout.components)
@@ -182,9 +182,9 @@ def test_layouts_are_inherited_from_the_parent_and_else_from_the_root() -> None:
     cluster.make_directory("/plain")
 
     def steps() -> Steps[list[Inode]]:
-        made = yield from client.names.mkdir(cluster.namespace.lookup("/p"), "child", ACTOR)
-        below = yield from client.names.create(made, "a", ACTOR)
-        plain = yield from client.names.create(cluster.namespace.lookup("/plain"), "b", ACTOR)
+        made = yield from client.mkdir(cluster.namespace.lookup("/p"), "child", ACTOR)
+        below = yield from client.create(made, "a", ACTOR)
+        plain = yield from client.create(cluster.namespace.lookup("/plain"), "b", ACTOR)
         return [below.inode, plain.inode]
 
     done = cluster.engine.spawn(steps())
@@ -200,7 +200,7 @@ def test_a_layout_that_ends_takes_no_bytes_behind_its_end() -> None:
     client = cluster.clients[0]
 
     def steps() -> Steps[None]:
-        handle = yield from client.names.create(cluster.namespace.lookup("/d"), "file", ACTOR)
+        handle = yield from client.create(cluster.namespace.lookup("/d"), "file", ACTOR)
         yield from client.data.write(handle, 0, 4 * MIB, direct=True)
 
     done = cluster.engine.spawn(steps())
@@ -224,10 +224,10 @@ def again(cluster: Cluster, inode: Inode) -> None:
     client = cluster.clients[0]
 
     def steps() -> Steps[None]:
-        handle = yield from client.names.open(inode, ACTOR, write=True)
+        handle = yield from client.open(inode, ACTOR, write=True)
         yield from client.data.write(handle, 0, 4096, direct=False)
         yield from client.data.fsync(handle)
-        yield from client.names.close(handle)
+        yield from client.close(handle)
 
     assert cluster.engine.spawn(steps()).error is None
     cluster.advance(60)
