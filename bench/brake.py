@@ -99,7 +99,8 @@ class Result:
 
 
 def result(bed: BedKind, seed: int, cold: bool) -> Result:
-    trial, beside, settings = Trial(seed, bed=bed), BrakedWorld(), acting()
+    trial, beside = Trial(seed, bed=bed), BrakedWorld()
+    settings = replace(Settings(), act=replace(Settings().act, dry_run=False, brake=True))
     starts = trial.case.noise_starts + COLD_SECONDS if cold else 0.0
     braked = trial.run_with(trial.case.jobs, settings, starts, beside=beside)
     without = trial.run_with(trial.case.jobs, replace(settings, act=replace(settings.act, brake=False)), starts)
@@ -125,11 +126,6 @@ def result(bed: BedKind, seed: int, cold: bool) -> Result:
 
 def least(outcome: Outcome, alone: Outcome, names: Sequence[str], at: float) -> float:
     return min(ratio(outcome, alone, (name,), at + SOON_SECONDS, at + LATER_SECONDS) for name in names)
-
-
-def acting() -> Settings:
-    settings = Settings()
-    return replace(settings, act=replace(settings.act, dry_run=False, brake=True))
 
 
 def main() -> None:

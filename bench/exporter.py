@@ -154,10 +154,6 @@ def server(targets: int, jobs: int, settings: dict[str, object]) -> Row:
         return of_tree(name, tree.root, lambda step, every: tree.move(step, every=every), settings)
 
 
-def existing_tree(root: str, settings: dict[str, object]) -> Row:
-    return of_tree(root, Path(root), None, settings)
-
-
 def memory_folder() -> str | None:
     """Return a folder in memory if there is one, so that the disk does not affect the measurement."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -180,7 +176,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="leave out the largest trees")
     chosen = parser.parse_args()
     if chosen.tree:
-        return show(in_subprocess(existing_tree, chosen.tree, {"osc_per_target": chosen.per_target}))
+        return show(in_subprocess(of_tree, chosen.tree, Path(chosen.tree), None, {"osc_per_target": chosen.per_target}))
     for targets in (400,) if chosen.small else (400, 2000):
         for settings in ({}, {"osc_per_target": True}):
             show(in_subprocess(client, targets, settings))

@@ -243,14 +243,13 @@ class BrwStats:
 
     def __init__(self, start_time: float) -> None:
         self.start_time = start_time
-        self.reads = {title: Histogram() for title, _, _ in BRW_TABLES}
-        self.writes = {title: Histogram() for title, _, _ in BRW_TABLES}
-        for side in (self.reads, self.writes):
+        self.sides = [{title: Histogram() for title, _, _ in BRW_TABLES} for _ in ("reads", "writes")]
+        for side in self.sides:
             side["discontiguous blocks"] = side["disk fragmented I/Os"] = side["discontiguous pages"]
 
     def begin(self, write: bool, size_bytes: int, fragments: int, in_flight: int) -> None:
         """Count the start of an RPC's I/O, one I/O per fragment; ``in_flight`` includes the first."""
-        side = self.writes if write else self.reads
+        side = self.sides[write]
         side["pages per bulk r/w"].tally_log2(-(-size_bytes // PAGE_BYTES))
         side["discontiguous pages"].tally(fragments)
         side["block maps msec"].buckets[0] += 1
@@ -260,5 +259,4 @@ class BrwStats:
 
     def end(self, write: bool, seconds: float) -> None:
         """Count the end of an RPC's I/O."""
-        side = self.writes if write else self.reads
-        side["I/O time (1/1000s)"].tally_log2(int(seconds * 1000))
+        self.sides[write]["I/O time (1/1000s)"].tally_log2(int(seconds * 1000))

@@ -316,29 +316,28 @@ def audit(moves: dict[Fid, int], journal: Path) -> Audit:
 # The stack
 
 
+@dataclass
 class Nodes:
     """All processes, and what is printed about them."""
 
-    def __init__(self, folder: Path, roles: Sequence[Role], clock: SystemClock, log: Callable[[str], None],
-                 restart_seconds: float) -> None:
-        self.roles = tuple(roles)
-        self._restart_seconds = restart_seconds
-        self._folder = folder
-        self._clock = clock
-        self._log = log
-        self._shown: set[tuple[str, str]] = set()
-        self.answers = Answers()
+    folder: Path
+    roles: Sequence[Role]
+    clock: SystemClock
+    log: Callable[[str], None]
+    restart_seconds: float
+    answers: Answers = field(default_factory=Answers)
+    _shown: set[tuple[str, str]] = field(default_factory=set)
 
     def step(self) -> None:
         """Restart what ended, ask all, and print what changed."""
-        now = self._clock.now()
+        now = self.clock.now()
         for role in self.roles:
             if role.ending():
                 role.ended_at = role.ended_at or now
-                if now >= role.ended_at + self._restart_seconds:
+                if now >= role.ended_at + self.restart_seconds:
                     role.ended_at = 0.0
                     role.start()
-        self.answers = ask_all(self._folder, self.roles)
+        self.answers = ask_all(self.folder, self.roles)
         for role in self.roles:
             self._show(role, reported(role, self.answers))
             for line in role.new_lines():
@@ -347,14 +346,14 @@ class Nodes:
     def _show(self, role: Role, state: str) -> None:
         if state != role.state:
             role.state = state
-            self._log(f"{role.name:8} {role.pid or '-':>7}  {state}")
+            self.log(f"{role.name:8} {role.pid or '-':>7}  {state}")
 
     def _tell(self, role: Role, line: str) -> None:
         word = line.split(" ", 1)[0].rstrip(":")
         if role.name in LEADERS and line.startswith(STORY) and (role.name, word) not in self._shown:
             if word in ONCE:
                 self._shown.add((role.name, word))
-            self._log(f"{role.name:8} {'':>7}  {printable(line)}")
+            self.log(f"{role.name:8} {'':>7}  {printable(line)}")
 
     @property
     def leader(self) -> str:

@@ -123,7 +123,6 @@ class Mount:
         self.settings = settings
         self.servers = servers
         self.rng = rng
-        self.mounted_at = engine.now
         self.stats = Stats(counters.LLITE_STATS, engine.now)
         self.read_ahead = ReadAhead(engine, settings.read_ahead)
         self.cache = PageCache(settings.cache_bytes)

@@ -28,10 +28,6 @@ def opens_for_writing(job: Job) -> bool:
     return isinstance(job, (StreamingWriter, RandomWriter)) or (isinstance(job, SharedFile) and job.write)
 
 
-def processes_of(job: Job) -> int:
-    return int(getattr(job, "threads", getattr(job, "processes_count", 1)))
-
-
 REBALANCE_SECONDS = 10.0
 """Interval at which flows are balanced again, for gradual changes such as moved files."""
 SETTLE_SECONDS = 0.25
@@ -99,7 +95,8 @@ class FluidCluster(Cluster):
         self._settled_at = now
 
     def processes_on(self, nid: str) -> int:
-        return sum(processes_of(job) for job in self._jobs.values() for rank in range(job.nodes)
+        return sum(int(getattr(job, "threads", getattr(job, "processes_count", 1)))
+                   for job in self._jobs.values() for rank in range(job.nodes)
                    if self._nids[(job.client + rank) % len(self._nids)] == nid)
 
     def stop(self, job_id: str) -> None:

@@ -15,7 +15,7 @@ from simulator.jobs.job import DirectoryJob, FileJob
 from simulator.jobs.large_files import Streaming, stream_paths
 from simulator.servers.journal import BATCH_SECONDS, BLOCK_BYTES
 from simulator.servers.namespace import Inode
-from simulator.servers.ost import Ost, OstSettings
+from simulator.servers.ost import OstSettings
 from simulator.servers.placement import ROOM_BYTES_MIN
 
 BALANCE_ROUNDS = 300
@@ -224,11 +224,13 @@ class RateSolver:
                 found |= self._objects(name, demand.pool)
             if found:
                 return tuple(sorted(found))
-        pool = self._cluster.settings.pools[demand.pool] if demand.pool else tuple(range(len(self._cluster.osts)))
+        osts = self._cluster.osts
+        pool = self._cluster.settings.pools[demand.pool] if demand.pool else tuple(range(len(osts)))
         if not demand.objects:
             return pool
-        fit = [index for index in pool if self._takes_files(self._cluster.osts[index])]
-        return tuple([index for index in fit if not self._cluster.osts[index].degraded] or fit)
+        fit = [index for index in pool
+               if not osts[index].health.away and osts[index].store.avail_bytes >= ROOM_BYTES_MIN]
+        return tuple([index for index in fit if not osts[index].degraded] or fit)
 
     def _objects(self, path: str, pool: str) -> set[int]:
         try:
@@ -237,9 +239,6 @@ class RateSolver:
             return set()
         parts = (layout or Layout(())).components
         return {stripe.ost_index for part in parts if part.pool == pool for stripe in part.objects}
-
-    def _takes_files(self, ost: Ost) -> bool:
-        return not ost.health.away and ost.store.space().avail_bytes >= ROOM_BYTES_MIN
 
     def _size_of(self, pool: str) -> int:
         return len(self._cluster.settings.pools[pool]) if pool else len(self._cluster.osts)

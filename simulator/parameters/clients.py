@@ -85,9 +85,9 @@ def state_of(health: Health) -> str:
     return "DISCONN" if health.gone else "REPLAY_WAIT" if health.away else "FULL"
 
 
-def state_file(clock: KernelClock, mounted_at: float, health: Health) -> str:
+def state_file(clock: KernelClock, health: Health) -> str:
     """Render a ``state`` file: the present state and the last 16 states."""
-    came = [(mounted_at, "CONNECTING"), (mounted_at, "FULL"), *health.history][-STATES_KEPT:]
+    came = [(0.0, "CONNECTING"), (0.0, "FULL"), *health.history][-STATES_KEPT:]
     lines = "".join(f" - [ {int(clock.seconds(time))}, {state} ]\n" for time, state in came)
     return f"current_state: {state_of(health)}\nstate_history:\n{lines}"
 
@@ -134,7 +134,7 @@ def osc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
             yield f"{debugfs}/stats", stats_file(clock, osc.stats)
             yield f"{debugfs}/rpc_stats", _osc_rpc_stats(clock, osc)
             yield f"{debugfs}/import", _osc_import(cluster, client, osc)
-            yield f"{debugfs}/state", state_file(clock, client.mounted_at, osc.ost.health)
+            yield f"{debugfs}/state", state_file(clock, osc.ost.health)
             yield f"{sysfs}/cur_dirty_bytes", f"{osc.dirty_bytes}\n"
             yield f"{sysfs}/cur_grant_bytes", "8437760\n"
             yield f"{sysfs}/max_rpcs_in_flight", f"{osc.settings.max_rpcs_in_flight}\n"

@@ -80,7 +80,8 @@ def target_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 def client_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
     per_target = {target.name: _sizes_of(target) for target in cluster.targets}
-    whole = _sum([per_target[ost.name] for ost in cluster.osts])
+    parts = [per_target[ost.name] for ost in cluster.osts]
+    whole = {name: sum(part[name] for part in parts) for name in parts[0]}
     whole["filestotal"] = sum(mdt.settings.capacity.inodes for mdt in cluster.mdts)
     whole["filesfree"] = sum(mdt.inodes_free for mdt in cluster.mdts)
     for client in cluster.clients:
@@ -106,10 +107,6 @@ def _sizes_of(target: Ost | Mdt) -> dict[str, int]:
         "kbytestotal": total, "kbytesfree": free, "kbytesavail": avail,
         "filestotal": inodes[0], "filesfree": inodes[1],
     }  # fmt: skip
-
-
-def _sum(parts: list[dict[str, int]]) -> dict[str, int]:
-    return {name: sum(part[name] for part in parts) for name in parts[0]}
 
 
 def _under(directory: str, numbers: dict[str, int]) -> Iterator[tuple[str, str]]:

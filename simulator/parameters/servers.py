@@ -96,7 +96,8 @@ def server_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
         yield f"{_DEBUGFS}/mdt/{mdt.name}/recovery_status", recovery_status(clock, mdt.health, clients)
         yield f"{_DEBUGFS}/osd-ldiskfs/{mdt.name}/brw_stats", brw_stats_file(clock, mdt.brw)
         yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_users", _changelog_users(cluster, mdt)
-        yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_mask", _changelog_mask(mdt)
+        mask = "".join(f"{kind.label} " for kind in mdt.changelog.mask)
+        yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_mask", f"{mask}\n"
     yield f"{_DEBUGFS}/ost/OSS/ost_io/stats", stats_file(clock, _summed(ost.bulk.service for ost in cluster.osts))
     for name, text in cluster.tbf.files():
         yield f"{_DEBUGFS}/ost/OSS/ost_io/{name}", text
@@ -147,15 +148,11 @@ def _changelog_users(cluster: Cluster, mdt: Mdt) -> str:
     )
 
 
-def _changelog_mask(mdt: Mdt) -> str:
-    return "".join(f"{kind.label} " for kind in mdt.changelog.mask) + "\n"
-
-
 def brw_stats_file(clock: KernelClock, brw: BrwStats) -> str:
     """Render ``brw_stats``: eight tables. A table without samples has only its two title lines."""
     text = clock.header(brw.start_time, 25, ":")
     for title, units, log2 in BRW_TABLES:
-        sides = brw.reads[title], brw.writes[title]
+        sides = [side[title] for side in brw.sides]
         text += f"\n{' ':>26} read      |     write\n{title:<22} {units:<5} % cum % |  {units:<11} % cum %\n"
         if not any(side.total for side in sides):
             continue

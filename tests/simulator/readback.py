@@ -82,5 +82,5 @@ def disks(cluster: Cluster, files: dict[str, bytes]) -> None:
         assert read.skipped == 0
         for histogram in read.histograms:
             title = histogram.name.decode()
-            model = next(side for name, side in ost.bulk.brw.writes.items() if name.startswith(title))
+            model = next(side for name, side in ost.bulk.brw.sides[True].items() if name.startswith(title))
             assert [n for n in histogram.columns[1] if n] == nonzero(model)

@@ -209,10 +209,10 @@ def test_replayed_writes_load_the_disk() -> None:
     assert isinstance(ost, Ost)
     Event(0, "failover", {"target": "OST0003", "seconds": 2.0})(made)
     made.advance(2.5)
-    before = ost.bulk.brw.writes["pages per bulk r/w"].total
+    before = ost.bulk.brw.sides[True]["pages per bulk r/w"].total
     made.advance(1.2)
     assert ost.health.status == "RECOVERING"
-    assert ost.bulk.brw.writes["pages per bulk r/w"].total == before + ost.health.replayed > before
+    assert ost.bulk.brw.sides[True]["pages per bulk r/w"].total == before + ost.health.replayed > before
 
 
 def test_connections_keep_the_history_of_their_states() -> None:
