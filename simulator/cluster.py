@@ -25,7 +25,7 @@ from simulator.costs import CallCosts
 from simulator.engine import Completion, Engine, Steps, gather
 from simulator.jobs import Job
 from simulator.jobs.job import Run, Team, Throughput, user_of
-from simulator.migration import Copy, Migration, Resync
+from simulator.migration import Copy
 from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode, Namespace
@@ -73,12 +73,12 @@ class Cluster:
                 queue_wait_seconds=self._queue_wait(index), tbf=self.tbf)
             for index, ost in enumerate(settings.osts)
         )
+        self.namespace = Namespace(settings.epoch_seconds, len(settings.mdts))
         self.mdts = tuple(
             Mdt(self.engine, f"{fsname}-MDT{index:04x}", index, mdt, self.random(f"mdt{index}"),
-                queue_wait_seconds=self._queue_wait(None))
+                queue_wait_seconds=self._queue_wait(None), namespace=self.namespace)
             for index, mdt in enumerate(settings.mdts)
         )
-        self.namespace = Namespace(settings.epoch_seconds, self.mdts)
         self.placement = Placement(self.osts, settings.pools, settings.spills, self.random("placement"))
         servers = Servers(self.namespace, self.placement, self.mdts, self.osts, epoch_ns=self.epoch_ns,
                           osts_for_mirrors=self.osts if releases.number_of(settings.version) >= (2, 15) else ())
@@ -258,14 +258,6 @@ class Cluster:
 
     # What an administrator or tierd does with lfs
 
-    def start_migration(self, path: str, layout: Layout) -> Migration:
-        """Start ``lfs migrate`` of a file to a layout. Its ``finished`` completes in virtual time."""
-        return self._run_lfs(Migration(path, layout))
-
-    def start_resync(self, path: str) -> Resync:
-        """Start ``lfs mirror resync`` of a mirrored file. Its ``finished`` completes in virtual time."""
-        return self._run_lfs(Resync(path))
-
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         """Set the default layout of a directory, as ``lfs setstripe`` does. Files that exist keep their layouts.
 
@@ -283,8 +275,11 @@ class Cluster:
             mdt.changelog.add(RecordType.SETXATTR, self.epoch, inode.fid, actor, xattr_name="lustre.lov")
             mdt.tally(LFS_JOB_ID, "setattr", 900)
 
-    def _run_lfs(self, work: AnyCopy) -> AnyCopy:
-        """Run the program on the mover's client. It computes first, then copies; real ``lfs`` does both at once."""
+    def start_lfs(self, work: AnyCopy) -> AnyCopy:
+        """Start ``lfs migrate`` or ``lfs mirror resync`` on the mover's client. ``finished`` completes in virtual time.
+
+        It computes first, then copies; real ``lfs`` does both at once.
+        """
         client = self.clients[0]
         actor = Actor(LFS_JOB_ID, 0, client.settings.nid)
         costs = self.settings.costs

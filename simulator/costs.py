@@ -2,7 +2,7 @@
 
 A call of the file system port makes a few system calls. Each system call takes processor time on its node, and most
 send a request to a target, which waits in the queue of that target behind the requests of jobs. The model computes the
-time at the target. This module has the processor times, for :class:`simulator.calls.Calls` and
+time at the target. This module has the processor times, for :class:`simulator.filesystem.Calls` and
 :mod:`simulator.cluster`.
 
 In a scenario::

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from lustre.changelog.record import RecordType
 from lustre.layout.model import Component, Layout, mirrors, one_mirror, pools_of, same_shape
@@ -30,25 +30,24 @@ CALL_BYTES = 4 << 20
 LEASE_FLAGS = 0x3
 
 
+@dataclass(eq=False)
 class Copy:
     """A copy that is running or has ended. ``finished`` holds the error, if any."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.copied_bytes = 0
-        self.finished = Completion()
+    path: str
+    copied_bytes: int = field(default=0, init=False)
+    finished: Completion = field(default_factory=Completion, init=False)
 
     def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
         """Do it. Raises OSError as Lustre does."""
         raise NotImplementedError
 
 
+@dataclass(eq=False)
 class Migration(Copy):
     """A migration."""
 
-    def __init__(self, path: str, layout: Layout) -> None:
-        super().__init__(path)
-        self.layout = layout
+    layout: Layout
 
     def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
         inode = client.servers.namespace.lookup(self.path)

@@ -21,6 +21,7 @@ from lustre.layout.model import Layout, pools_of
 from simulator.cluster import Cluster
 from simulator.engine import Completion
 from simulator.filesystem import SimulatedFilesystem
+from simulator.migration import Migration
 from simulator.realtime import RealTimeDriver
 
 FLASH = "flash"
@@ -80,7 +81,7 @@ class SharedCluster:
     def _migrate(self, connection: Connection[Any, Any], path: str, layout: Layout) -> None:
         """Migrate a file for a process. Breaks the lease if the process ends meanwhile."""
         fid = self._filesystem.status(path).fid
-        migration = self.cluster.start_migration(path, layout)
+        migration = self.cluster.start_lfs(Migration(path, layout))
 
         def count(ended: Completion) -> None:  # the cluster's lock is held
             if ended.error is None and FLASH in pools_of(layout):

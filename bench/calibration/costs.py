@@ -7,10 +7,9 @@ from random import Random
 
 from bench.calibration import Row, number
 from lustre.layout.model import Component, Layout
-from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.costs import MEASURED, PRESETS
-from simulator.filesystem import SimulatedFilesystem
+from simulator.filesystem import Calls, SimulatedFilesystem
 from simulator.scenarios.scenario import library
 from simulator.scheduler import VirtualScheduler
 from simulator.settings import measured_test_bed

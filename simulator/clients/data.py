@@ -193,74 +193,13 @@ class Transfer:
         return self._mount.engine.spawn(self.flush(handle))
 
 
-class LayoutChanges:
-    """Layout changes that the writes of one mount cause."""
-
-    def __init__(self, mount: Mount, transfer: Transfer) -> None:
-        self._mount = mount
-        self._transfer = transfer
-        self._osts = mount.servers.osts_for_mirrors
-
-    def make_writable(self, handle: FileHandle, offset: int, end: int) -> Steps[int]:
-        """Make the bytes from an offset writable. Returns the end of the range that needs no further change."""
-        inode = handle.inode
-        assert inode.layout is not None
-        if layouts.mirrors_in_sync(inode.layout):
-            yield from self._ask(handle)
-            if inode.layout is not None and layouts.mirrors_in_sync(inode.layout):
-                inode.layout = layouts.with_stale_mirrors(inode.layout, self._osts)
-                self._record(handle, RecordType.FLR_WRITE)
-        end = writable_end(inode.layout, offset, end)
-        ready = self._ready_up_to(inode.layout, offset, end)
-        if ready > offset or inode.layout is None:
-            return ready
-        yield from self._ask(handle)
-        if inode.layout is not None and not is_instantiated(layouts.mirror_to_write(inode.layout, self._osts), end):
-            only = layouts.mirror_to_write(inode.layout, self._osts)
-            component_end = self._component_end(inode.layout, offset, end)
-            inode.layout = self._mount.servers.placement.reach(inode.layout, component_end, only,
-                                                                        handle.actor.job_id)
-            inode.lease_broken = True
-            self._record(handle, RecordType.LAYOUT)
-        ready = self._ready_up_to(inode.layout, offset, end)
-        if ready <= offset:
-            raise OSError(errno.ENODATA, os.strerror(errno.ENODATA), inode.name)  # the layout ends before the offset
-        return ready
-
-    def _ask(self, handle: FileHandle) -> Steps[None]:
-        """Request a layout change from the MDT, which does not count it for any job."""
-        if handle.dirty:
-            yield from self._transfer.flush(handle)
-        yield from self._mount.mdcs[handle.inode.mdt_index].ask("layout", "")
-
-    def _record(self, handle: FileHandle, kind: RecordType) -> None:
-        inode = handle.inode
-        known = inode.parent if self._mount.rng.random() < 0.5 else None  # the MDT does not always know the parent
-        self._mount.record(kind, inode, SERVER, parent=known)
-
-    def _component_end(self, layout: Layout, offset: int, end: int) -> int:
-        for part in layouts.mirror_to_write(layout, self._osts).components:
-            inside = part.extent_start <= offset and (part.extent_end is None or offset < part.extent_end)
-            if inside and "extension" not in part.flags:
-                return end if part.extent_end is None else min(end, part.extent_end)
-        return end
-
-    def _ready_up_to(self, layout: Layout | None, offset: int, end: int) -> int:
-        """End of the range from an offset whose components have objects."""
-        if layout is None:
-            return end
-        missing = [part.extent_start for part in layouts.mirror_to_write(layout, self._osts).components
-                   if "init" not in part.flags and (part.extent_end is None or part.extent_end > offset)]  # fmt: skip
-        return max(min([end, *missing]), offset)
-
-
 class DataPath:
-    """Reads and writes of one mount."""
+    """Reads and writes of one mount, and the layout changes that its writes cause."""
 
     def __init__(self, mount: Mount) -> None:
         self._mount = mount
         self.transfer = Transfer(mount)
-        self._reach = LayoutChanges(mount, self.transfer)
+        self._osts = mount.servers.osts_for_mirrors
 
     def write(self, handle: FileHandle, offset: int, size_bytes: int, *, direct: bool) -> Steps[None]:
         """Write a range with one call, component by component."""
@@ -269,7 +208,7 @@ class DataPath:
         while at < end:
             layout = inode.layout
             if layout is not None and (not is_instantiated(layout, end) or layouts.mirrors_in_sync(layout)):
-                stop = yield from self._reach.make_writable(handle, at, end)
+                stop = yield from self._make_writable(handle, at, end)
             else:
                 stop = writable_end(layout, at, end)
             yield from self._write_part(handle, at, stop - at, direct=direct)
@@ -338,7 +277,7 @@ class DataPath:
     def _written(self, inode: Inode, offset: int, size: int) -> list[Extent]:
         if inode.layout is None:
             return []
-        return extents(layouts.mirror_to_write(inode.layout, self._mount.servers.osts_for_mirrors), offset, size)
+        return extents(layouts.mirror_to_write(inode.layout, self._osts), offset, size)
 
     def _fetch(self, handle: FileHandle, start: int, size: int, *, direct: bool) -> Completion:
         if handle.inode.layout is None:
@@ -348,3 +287,54 @@ class DataPath:
         sent = [self.transfer.to_mdt(handle, on_mdt, write=False)] if on_mdt else []
         sent += self.transfer.all(handle, extents(layout, start, size), write=False, direct=direct)
         return sent[0] if len(sent) == 1 else gather(sent)
+
+    def _make_writable(self, handle: FileHandle, offset: int, end: int) -> Steps[int]:
+        """Make the bytes from an offset writable. Returns the end of the range that needs no further change."""
+        inode = handle.inode
+        assert inode.layout is not None
+        if layouts.mirrors_in_sync(inode.layout):
+            yield from self._ask(handle)
+            if inode.layout is not None and layouts.mirrors_in_sync(inode.layout):
+                inode.layout = layouts.with_stale_mirrors(inode.layout, self._osts)
+                self._record(handle, RecordType.FLR_WRITE)
+        end = writable_end(inode.layout, offset, end)
+        ready = self._ready_up_to(inode.layout, offset, end)
+        if ready > offset or inode.layout is None:
+            return ready
+        yield from self._ask(handle)
+        if inode.layout is not None and not is_instantiated(layouts.mirror_to_write(inode.layout, self._osts), end):
+            only = layouts.mirror_to_write(inode.layout, self._osts)
+            component_end = self._component_end(inode.layout, offset, end)
+            inode.layout = self._mount.servers.placement.reach(inode.layout, component_end, only, handle.actor.job_id)
+            inode.lease_broken = True
+            self._record(handle, RecordType.LAYOUT)
+        ready = self._ready_up_to(inode.layout, offset, end)
+        if ready <= offset:
+            raise OSError(errno.ENODATA, os.strerror(errno.ENODATA), inode.name)  # the layout ends before the offset
+        return ready
+
+    def _ask(self, handle: FileHandle) -> Steps[None]:
+        """Request a layout change from the MDT, which does not count it for any job."""
+        if handle.dirty:
+            yield from self.transfer.flush(handle)
+        yield from self._mount.mdcs[handle.inode.mdt_index].ask("layout", "")
+
+    def _record(self, handle: FileHandle, kind: RecordType) -> None:
+        inode = handle.inode
+        known = inode.parent if self._mount.rng.random() < 0.5 else None  # the MDT does not always know the parent
+        self._mount.record(kind, inode, SERVER, parent=known)
+
+    def _component_end(self, layout: Layout, offset: int, end: int) -> int:
+        for part in layouts.mirror_to_write(layout, self._osts).components:
+            inside = part.extent_start <= offset and (part.extent_end is None or offset < part.extent_end)
+            if inside and "extension" not in part.flags:
+                return end if part.extent_end is None else min(end, part.extent_end)
+        return end
+
+    def _ready_up_to(self, layout: Layout | None, offset: int, end: int) -> int:
+        """End of the range from an offset whose components have objects."""
+        if layout is None:
+            return end
+        missing = [part.extent_start for part in layouts.mirror_to_write(layout, self._osts).components
+                   if "init" not in part.flags and (part.extent_end is None or part.extent_end > offset)]  # fmt: skip
+        return max(min([end, *missing]), offset)

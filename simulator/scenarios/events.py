@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.engine import Steps
-from simulator.migration import Migration
+from simulator.migration import Migration, Resync
 from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
@@ -137,7 +137,7 @@ def mover(cluster: Cluster, directory: str, pool: str, files: int = 100) -> None
 
 
 def resync(cluster: Cluster, path: str) -> None:
-    cluster.start_resync(path)
+    cluster.start_lfs(Resync(path))
 
 
 def job(cluster: Cluster, job: str, set: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ from simulator.engine import Completion, Engine, Steps
 from simulator.servers.changelog import Changelog
 from simulator.servers.health import Health
 from simulator.servers.journal import Journal
-from simulator.servers.namespace import Inode
+from simulator.servers.namespace import Inode, Namespace
 from simulator.servers.objects import Capacity
 
 SERVICE_SECONDS: dict[str, float] = {
@@ -69,7 +69,7 @@ class Mdt:
     """One MDT and its counters."""
 
     def __init__(self, engine: Engine, name: str, index: int, settings: MdtSettings, rng: Random,
-                 queue_wait_seconds: Callable[[], float] | None) -> None:  # fmt: skip
+                 queue_wait_seconds: Callable[[], float] | None, namespace: Namespace) -> None:
         self.name = name
         self.index = index
         self.settings = settings
@@ -79,11 +79,11 @@ class Mdt:
         self.jobs = JobStats(counters.MDT_STATS, settings.lists_jobs_again)
         self.brw = BrwStats(engine.now)
         self.changelog = Changelog()
-        self.inodes_used = 0
         self.health = Health()
         self.data_bytes = 0
         self._engine = engine
         self._rng = rng
+        self._namespace = namespace
         self._caller_rng = Random(f"{CALLER} at {name}")  # noqa: S311 - a model, not a secret
         """Separate random numbers, so that calls of an observer do not change the random numbers of jobs."""
         self._queue_wait = queue_wait_seconds
@@ -102,7 +102,7 @@ class Mdt:
 
     @property
     def inodes_free(self) -> int:
-        return max(self.settings.capacity.inodes - 260 - self.inodes_used, 0)
+        return max(self.settings.capacity.inodes - 260 - self._namespace.inodes[self.index], 0)
 
     def data(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
         """Read or write data on the MDT (DoM)."""

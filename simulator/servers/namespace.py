@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from stat import S_IFDIR, S_IFREG
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from lustre.fid import Fid
 from lustre.layout.directory import UNLIMITED_INHERIT, DefaultStriping
 from lustre.layout.model import Layout
 from simulator.engine import Completion
-
-if TYPE_CHECKING:
-    from simulator.servers.mdt import Mdt
 
 ROOT_FID = Fid(0x200000007, 1)
 FIRST_SEQUENCE, SEQUENCES_OF_MDT = 0x200000402, 0x40000000
@@ -99,9 +95,10 @@ class Inode:
 class Namespace:
     """One tree over all MDTs. A FID's sequence says which MDT and which client made it."""
 
-    def __init__(self, now: float, mdts: Sequence[Mdt]) -> None:
+    def __init__(self, now: float, mdts: int) -> None:
         self.root = Inode(ROOT_FID, 0, None, "", now, is_directory=True, default_striping=ROOT_STRIPING)
-        self._mdts = mdts
+        self.inodes = [0] * mdts
+        """Files and directories on each MDT, without the root."""
         self._by_fid: dict[Fid, Inode] = {ROOT_FID: self.root}
         self._next_id: dict[int, int] = {}
 
@@ -123,12 +120,12 @@ class Namespace:
         inode = self._by_fid[fid] = parent.children[name] = Inode(
             fid, mdt_index, parent, name, now, uid=uid, is_directory=directory)
         parent.mtime = now
-        self._mdts[mdt_index].inodes_used += 1
+        self.inodes[mdt_index] += 1
         return inode
 
     def default_shards(self, parent: Inode, inode: Inode) -> tuple[int, ...]:
         """MDTs of a new subdirectory by the default striping of its parent. Since 2.16 it does not store a copy."""
-        default, mdts = parent.effective_striping, len(self._mdts)
+        default, mdts = parent.effective_striping, len(self.inodes)
         if default is None:
             return ()
         count = mdts if default.stripe_count < 0 else min(default.stripe_count, mdts)
@@ -140,7 +137,7 @@ class Namespace:
         inode.parent.mtime = now
         inode.unlinked = True
         del self._by_fid[inode.fid]
-        self._mdts[inode.mdt_index].inodes_used -= 1
+        self.inodes[inode.mdt_index] -= 1
 
     def lookup(self, path: str) -> Inode:
         """Look up a path. Raises OSError ENOENT or ENOTDIR."""

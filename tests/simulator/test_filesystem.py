@@ -13,6 +13,7 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
+from simulator.migration import Migration
 from simulator.parameters import render
 from simulator.servers.changelog import Actor
 from simulator.settings import recorded_test_bed
@@ -93,7 +94,7 @@ def test_a_move_echoes_in_the_changelog_as_the_real_one_does(filesystem: Simulat
 def test_whoever_opens_the_file_during_a_move_wins(cluster: Cluster, what: str) -> None:
     big = cluster.make_file("/proj/ingest/big", 64 * MIB)
     client = cluster.clients[1]
-    migration = cluster.start_migration("/proj/ingest/big", PLAIN_FLASH)
+    migration = cluster.start_lfs(Migration("/proj/ingest/big", PLAIN_FLASH))
     cluster.advance(2)
     assert 0 < migration.copied_bytes < 64 * MIB
     cluster.engine.spawn(client.unlink(big, ACTOR) if what == "unlink" else client.open(big, ACTOR, write=True))

@@ -13,6 +13,7 @@ from lustre.changelog.record import RecordType
 from lustre.layout.model import Component, Layout, in_sync, one_mirror, with_mirror
 from simulator.cluster import Cluster
 from simulator.engine import Steps
+from simulator.migration import Migration, Resync
 from simulator.servers import layouts
 from simulator.servers.changelog import Actor
 from simulator.servers.namespace import Inode
@@ -109,7 +110,7 @@ def test_a_resync_copies_through_the_same_targets() -> None:
     cluster = Cluster(replace(bed(), version="2.14.0"))
     inode = written(cluster, BOTH, MIB)
     content = inode.content
-    resync = cluster.start_resync(inode.path)
+    resync = cluster.start_lfs(Resync(inode.path))
     cluster.advance(5)
     assert resync.finished.done
     assert resync.finished.error is None
@@ -125,7 +126,7 @@ def test_a_resync_copies_through_the_same_targets() -> None:
 def test_a_resync_gives_way_to_a_writer() -> None:
     cluster = Cluster(bed())
     inode = written(cluster, BOTH, 64 * MIB)
-    resync = cluster.start_resync(inode.path)
+    resync = cluster.start_lfs(Resync(inode.path))
     cluster.advance(1)
     cluster.engine.spawn(cluster.clients[0].open(inode, ACTOR, write=True))
     cluster.advance(30)
@@ -235,7 +236,7 @@ def again(cluster: Cluster, inode: Inode) -> None:
 
 def done(cluster: Cluster, inode: Inode, layout: Layout) -> int:
     """Bytes that a change of the mirrors has copied."""
-    change = cluster.start_migration(inode.path, layout)
+    change = cluster.start_lfs(Migration(inode.path, layout))
     cluster.advance(5)
     assert change.finished.done
     assert change.finished.error is None

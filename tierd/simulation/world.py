@@ -14,9 +14,8 @@ from pathlib import Path
 
 from lustre.parameters import Roots, Tree
 from simulator import releases
-from simulator.calls import Calls
 from simulator.cluster import Cluster
-from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
+from simulator.filesystem import Calls, SimulatedFilesystem, SimulatedObjectCreation
 from simulator.parameters import write_parameters
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim
@@ -196,7 +195,8 @@ def wire(cluster: Cluster, settings: Settings, folder: Path, dry_run: bool = Fal
                 creation=SimulatedObjectCreation(cluster),
                 disks=DiskPoller({THIS_NODE: partial(disks_of_servers, cluster, folder / "node")}, clock))
     media = PoolMedia(settings.resolved_scopes.pool_pairs)
-    gate, undo = build_gate(simulated(settings, dry_run), node, journal, media=media)
+    act = replace(settings.act, dry_run=dry_run, pause_file="", windows=())  # virtual time has no weekdays
+    gate, undo = build_gate(replace(settings, act=act), node, journal, media=media)
     source = hook(near, clock) if hook else near
     daemon = Daemon(DaemonParts(node=node, settings=settings, source=source, gate=gate, undo=undo, journal=journal,
                                 media=media, history=history))
@@ -209,11 +209,6 @@ def site_facts(cluster: Cluster) -> SiteFacts:
                             mdt.settings.capacity.inodes, mdt.inodes_free)
               for mdt, stored in zip(cluster.mdts, cluster.data_on_mdts(), strict=True)]
     return SiteFacts(tuple(spaces), releases.number_of(cluster.settings.version) >= (2, 13))
-
-
-def simulated(settings: Settings, dry_run: bool) -> Settings:
-    """Settings without the pause file of this node, and without maintenance windows: virtual time has no weekdays."""
-    return replace(settings, act=replace(settings.act, dry_run=dry_run, pause_file="", windows=()))
 
 
 @contextmanager
