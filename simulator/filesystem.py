@@ -221,8 +221,7 @@ class SimulatedFilesystem:
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         self.calls.set_default(directory)
-        with self._cluster.lock:
-            self._cluster.set_default_layout(directory, layout)
+        self._cluster.set_default_layout(directory, layout)
 
     def directory_stripes(self, directory: str) -> DirectoryStripes:
         self.calls.to_mdt(directory, "getxattr")

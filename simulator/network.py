@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from simulator.engine import Completion, Engine
 from simulator.servers.objects import StoredObject
 
@@ -11,21 +13,19 @@ Fragment = tuple[int, int]
 """Offset in the object and number of bytes."""
 
 
+@dataclass(eq=False, slots=True)
 class Rpc:
     """Reads or writes of one object by one job; contiguous pieces are one fragment."""
 
-    __slots__ = ("done", "fragments", "job_id", "sender", "sent_at", "size_bytes", "stored", "sync", "write")
-
-    def __init__(self, write: bool, stored: StoredObject, fragments: list[Fragment], job_id: str, sync: bool) -> None:
-        self.write = write
-        self.stored = stored
-        self.fragments = fragments
-        self.size_bytes = sum([size for _, size in fragments])
-        self.job_id = job_id
-        self.sync = sync
-        self.sent_at = 0.0
-        self.sender = ""
-        self.done = Completion()
+    write: bool
+    stored: StoredObject
+    fragments: list[Fragment]
+    size_bytes: int
+    job_id: str
+    sync: bool
+    sent_at: float = 0.0
+    sender: str = ""
+    done: Completion = field(default_factory=Completion)
 
     def merge(self, other: Rpc, size_bytes_max: int) -> bool:
         """Merge another RPC of the same kind for the same object, if it fits; returns whether it did."""

@@ -86,10 +86,9 @@ class Osc:
         if not self._gathering:
             self._engine.after(self.settings.gather_seconds, self._unplug)
         if size <= step:
-            return self._add(Rpc(write, stored, [(offset, size)], job_id, sync), step)
-        starts = range(offset, last, step)
-        return gather(
-            [self._add(Rpc(write, stored, [(at, min(step, last - at))], job_id, sync), step) for at in starts])
+            return self._add(Rpc(write, stored, [(offset, size)], size, job_id, sync=sync), step)
+        pieces = [(at, min(step, last - at)) for at in range(offset, last, step)]
+        return gather([self._add(Rpc(write, stored, [piece], piece[1], job_id, sync=sync), step) for piece in pieces])
 
     def _add(self, rpc: Rpc, size_bytes_max: int) -> Completion:
         """Send an RPC soon, merged into a waiting one if it fits."""

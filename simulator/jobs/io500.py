@@ -20,7 +20,6 @@ from simulator.clients.data import FileHandle
 from simulator.engine import Steps
 from simulator.jobs.job import HDD, DirectoryJob, Run
 from simulator.jobs.metadata import stat_files
-from simulator.servers.namespace import Inode
 
 MIB = 1 << 20
 HARD_PIECE_BYTES = 47_008
@@ -170,7 +169,7 @@ class _Process:
         client, files = run.client, run.team.files
         base = self._members if kind == "hard" else 0
         slot = self._number + base
-        size = HARD_FILE_BYTES if kind == "hard" else 0
+        size, place = (HARD_FILE_BYTES, "mdtest-hard") if kind == "hard" else (0, f"mdtest-easy/d{self._number}")
         if what == "write":
             files[slot] = []
         theirs = files[slot] if what in {"write", "delete"} else files[base + self._other]
@@ -178,7 +177,8 @@ class _Process:
             if not run.active:
                 return
             if what == "write":
-                files[slot].append((yield from self._created(kind, turn, size)))
+                name = f"f.{self._number}.{turn}"
+                files[slot].append((yield from run.make_file(f"{job.directory}/{place}", name, size)))
             elif what == "stat":
                 theirs[turn].data_lock = -1  # another node reads: no lock is left of the writer's
                 yield from client.getattr(theirs[turn], run.actor)
@@ -189,17 +189,6 @@ class _Process:
                 run.count_bytes((yield from run.client.data.read(handle, 0, size, direct=True)))
                 yield from client.close(handle)
             run.count_operation(phase)
-
-    def _created(self, kind: str, turn: int, size: int) -> Steps[Inode]:
-        run, client = self._run, self._run.client
-        below = "mdtest-hard" if kind == "hard" else f"mdtest-easy/d{self._number}"
-        handle = yield from client.create(run.lookup(f"{self._job.directory}/{below}"), f"f.{self._number}.{turn}",
-                                         run.actor)  # fmt: skip
-        if size:
-            yield from run.client.data.write(handle, 0, size, direct=False)
-            run.count_bytes(size)
-        yield from client.close(handle)
-        return handle.inode
 
     def _find(self) -> Steps[None]:
         """Look at a part of all directories, as the parallel find of IO500: every name is stat'ed once."""

@@ -8,7 +8,7 @@ from random import Random
 
 from lustre.layout.model import Component, Layout
 from simulator.clients.client import Client
-from simulator.engine import Completion
+from simulator.engine import Completion, Steps
 from simulator.servers.changelog import Actor
 from simulator.servers.namespace import Inode
 
@@ -170,6 +170,15 @@ class Run:
 
     def lookup(self, path: str) -> Inode:
         return self.client.servers.namespace.lookup(path)
+
+    def make_file(self, directory: str, name: str, size_bytes: int) -> Steps[Inode]:
+        """Create a file with so many bytes, and close it."""
+        handle = yield from self.client.create(self.lookup(directory), name, self.actor)
+        if size_bytes:
+            yield from self.client.data.write(handle, 0, size_bytes, direct=False)
+            self.count_bytes(size_bytes)
+        yield from self.client.close(handle)
+        return handle.inode
 
 
 def user_of(job_id: str) -> int:

@@ -42,8 +42,8 @@ class Mdtest(DirectoryJob):
 
     def _process(self, run: Run, number: int) -> Steps[None]:
         members = self.nodes * self.threads
-        own: list[Inode] = []
-        run.team.files[number] = own
+        own = run.team.files[number] = list[Inode]()
+        place = self.directory if self.shared else f"{self.directory}/d{number}"
         for phase in self.phases:
             yield run.team.barrier(phase, members)
             run.team.begin(phase, run.now)
@@ -55,20 +55,10 @@ class Mdtest(DirectoryJob):
                 if not run.active:
                     return
                 if phase == "create":
-                    own.append((yield from self._create(run, number, turn)))
+                    own.append((yield from run.make_file(place, f"f.{number}.{turn}", self.file_bytes)))
                 else:
                     yield from self._touch(run, phase, own[turn] if phase == "unlink" else neighbour[turn])
                 run.count_operation(phase)
-
-    def _create(self, run: Run, number: int, turn: int) -> Steps[Inode]:
-        client, data = run.client, run.client.data
-        where = self.directory if self.shared else f"{self.directory}/d{number}"
-        handle = yield from client.create(run.lookup(where), f"f.{number}.{turn}", run.actor)
-        if self.file_bytes:
-            yield from data.write(handle, 0, self.file_bytes, direct=False)
-            run.count_bytes(self.file_bytes)
-        yield from client.close(handle)
-        return handle.inode
 
     def _touch(self, run: Run, phase: str, inode: Inode) -> Steps[None]:
         client, data = run.client, run.client.data
@@ -139,16 +129,14 @@ class StepFiles(DirectoryJob):
         yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
 
     def _process(self, run: Run, number: int) -> Steps[None]:
-        client, members = run.client, self.nodes * self.threads
+        members = self.nodes * self.threads
         for step in range(self.steps):
             if number == 0:
-                yield from client.mkdir(run.lookup(self.directory), f"step{step:05d}", run.actor)
+                yield from run.client.mkdir(run.lookup(self.directory), f"step{step:05d}", run.actor)
             yield run.team.barrier(f"step {step}", members)
             run.team.begin("create", run.now)
             for turn in range(self.files_each):
                 if not run.active:
                     return
-                where = run.lookup(f"{self.directory}/step{step:05d}")
-                handle = yield from client.create(where, f"f.{number}.{turn}", run.actor)
-                yield from client.close(handle)
+                yield from run.make_file(f"{self.directory}/step{step:05d}", f"f.{number}.{turn}", 0)
                 run.count_operation("create")

@@ -80,7 +80,6 @@ class Mdt:
         self.brw = BrwStats(engine.now)
         self.changelog = Changelog()
         self.health = Health()
-        self.data_bytes = 0
         self._engine = engine
         self._rng = rng
         self._namespace = namespace
@@ -116,7 +115,6 @@ class Mdt:
         self.disks.submit(Io(write, place, size_bytes, stored.succeed))
         yield stored
         self.brw.end(write, self._engine.now - began)
-        self.data_bytes += size_bytes * write
         name = "write" if write else "read"
         self.tally(job_id, f"{name}_bytes", size_bytes)
         self.tally(job_id, name, microseconds(self._engine.now - began))

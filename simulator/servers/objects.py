@@ -65,7 +65,6 @@ class ObjectStore:
         self.withheld_bytes = 0
         """Space that a fault withholds from the model."""
         self.created = 0
-        self.destroyed = 0
         self._sequence = 0x280000401 + ost_index * 0x40000000
         self._blocks = BlockAllocator(capacity.size_bytes)
 
@@ -96,7 +95,6 @@ class ObjectStore:
     def destroy(self, fid: Fid) -> int:
         """Destroy an object; returns the bytes that it frees."""
         freed = self.objects.pop(fid).allocated_bytes
-        self.destroyed += 1
         self.used_bytes -= freed
         return freed
 

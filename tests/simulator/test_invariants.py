@@ -121,7 +121,7 @@ def check_conservation(cluster: Cluster) -> None:
     assert stored == set(referenced), "objects without a file, or files without their objects"
     for ost in cluster.osts:
         assert ost.store.used_bytes == sum(o.allocated_bytes for o in ost.store.objects.values())
-        assert ost.store.created - ost.store.destroyed == len(ost.store.objects)
+        assert ost.store.created - ost.stats["destroy"].samples == len(ost.store.objects)
         space = ost.store.space()
         assert 0 <= space.avail_bytes <= space.free_bytes <= space.size_bytes
 

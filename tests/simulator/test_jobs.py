@@ -242,6 +242,6 @@ def test_creates_and_destroys_take_device_time_of_the_job_that_needs_them() -> N
     cluster = Cluster(recorded_test_bed(), jobs)
     cluster.advance(40)
     seconds = {job: sum(ost.device_time.seconds.get(job, 0.0) for ost in cluster.osts) for job in ("mdt.1", "")}
-    assert sum(ost.store.destroyed for ost in cluster.osts) > 100
+    assert sum(ost.stats["destroy"].samples for ost in cluster.osts) > 100
     assert seconds["mdt.1"] > 0
     assert seconds[""] < 0.01 * seconds["mdt.1"]

@@ -60,7 +60,7 @@ def test_data_on_the_mdt_take_no_object_and_no_ost() -> None:
     layout = Layout((Component(0, MIB, pattern="mdt"), Component(MIB, None, "hdd")))
     inode = written(cluster, layout, 65536)
     assert pools(inode) == []
-    assert cluster.mdts[0].data_bytes == 65536
+    assert cluster.mdts[0].stats["write_bytes"].total == 65536
     assert cluster.mdts[0].stats["write_bytes"].total == 65536
     assert sum(ost.bulk.written_bytes for ost in cluster.osts) == 0
     inode = written(cluster, layout, 3 * MIB, name="larger")
