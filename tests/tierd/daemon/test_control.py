@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.tierd.site import Site, fetched
 from tierd.cli import client
-from tierd.cli.tierctl import main, parser
+from tierd.cli.tierctl import parser
 from tierd.config.settings import ControlSettings, WebSettings
 from tierd.daemon.answers import Json
 from tierd.daemon.changes import CHANGING_REQUESTS
@@ -122,11 +122,6 @@ def test_odd_requests_are_answered_and_do_no_harm(site: Site, line: bytes) -> No
 def test_unknown_requests_are_answered_with_what_is_known(site: Site) -> None:
     with pytest.raises(ControlError, match="unknown request 'reboot'; known: about, advise, apply, bill, decline, "):
         ask(site.socket, {"request": "reboot"})
-
-
-def test_no_daemon_says_what_to_look_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["status", "--socket", str(tmp_path / "none.sock")]) == 1
-    assert "socket not found: is tierd running" in capsys.readouterr().err
 
 
 def test_started_by_hand_the_folder_of_the_socket_is_made(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lustre.errors import of_errno
 from lustre.layout.directory import DefaultStriping
 from simulator.cluster import Cluster
 from simulator.jobs.metadata import StepFiles
@@ -85,25 +84,6 @@ def test_an_act_without_gain_is_undone(tmp_path: Path, start: float) -> None:
     assert entry.outcome == Outcome.UNDONE, at.said
     assert entry.detail.startswith("it did not help: ")
     assert at.filesystem.default_striping("/proj/steps") is None
-
-
-def test_an_undo_that_fails_is_tried_again(tmp_path: Path) -> None:
-    at = storm(tmp_path, ALONE)
-    change, fails = at.filesystem.set_default_striping, 2
-
-    def set_striping(place: str, striping: DefaultStriping | None) -> None:
-        nonlocal fails
-        if striping is None and fails:
-            fails -= 1
-            raise of_errno(5, "set striping", place)
-        change(place, striping)
-
-    at.filesystem.set_default_striping = set_striping  # type: ignore[method-assign, assignment]
-    run_until_judged(at)
-    at.run(until=at.cluster.now + 120, cycle_seconds=10)
-    (entry,) = at.journal.entries()
-    assert (fails, entry.outcome) == (0, Outcome.UNDONE), at.said
-    assert sum("FAILED default striping of /proj/steps: set striping" in words for words in at.said) == 1
 
 
 @pytest.mark.parametrize("text", [ON.replace("on = ['metadata-storm']", ""),

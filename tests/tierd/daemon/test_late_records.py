@@ -174,18 +174,3 @@ def test_on_the_mds_a_dry_run_knows_it_too(tmp_path: Path) -> None:
     at.run(22 + 2 * CYCLE)
     assert any("its user cl1 is not registered" in words for words in at.said)
     at.service.close()
-
-
-def test_a_deregistered_user_is_detected_with_another_present(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    schedule([Event(21, "changelog_registered", {"target": "MDT0000"}),
-              Event(22, "changelog_deregistered", {"target": "MDT0000"})], site.cluster)
-    site.run(22 + 2 * CYCLE)
-    assert "its user cl1 is not registered" in shown(capsys, "status", site=site)
-
-
-def test_a_mask_without_closes_is_said_with_the_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    schedule([Event(22, "changelog_mask", {"target": "MDT0000", "without": "CLOSE"})], site.cluster)
-    site.run(22 + 2 * CYCLE)
-    status = shown(capsys, "status", site=site)
-    assert "its mask leaves out CLOSE: " in status
-    assert "lctl set_param -P mdd.lustre-MDT0000.changelog_mask='+CREAT" in status

@@ -40,15 +40,6 @@ def test_the_neighbour_is_found_put_on_flash_and_the_stream_recovers(tmp_path: P
     assert [e.outcome for e in at.journal.entries()] == ["done"]
 
 
-def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
-    at = world(tmp_path, dry_run=True)
-    before = at.filesystem.layout(NOISE.directory)
-    at.run(until=90)
-    assert at.filesystem.layout(NOISE.directory) == before
-    assert any(s.startswith("WOULD SET default layout of /proj/ingest") for s in at.said)
-    assert [e.outcome for e in at.journal.entries()] == ["dry-run"]
-
-
 def test_an_act_that_does_not_help_is_undone(tmp_path: Path) -> None:
     """With an unreachable required gain the verdict is did-not-help, and the directory's layout is restored."""
     settings = altered(Settings(), verify={"min_gain": 0.999999, "judge_seconds": 20.0})
