@@ -9,12 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pytest
 
-from lustre.fid import Fid
-from lustre.filesystem import FileStatus, Space
 from lustre.layout.model import Layout
 from simulator.cluster import Cluster
 from simulator.costs import PRESETS
@@ -44,49 +42,36 @@ ONSET = 100.0
 """When the neighbour comes."""
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def slow(call: Callable[Concatenate[Clearing, P], R]) -> Callable[Concatenate[Slow, P], R]:
+    """The method, with the duration of a call before it."""
+    def method(self: Slow, /, *args: P.args, **named: P.kwargs) -> R:
+        if self.seconds:
+            self.sleep(self.seconds)
+        return call(self, *args, **named)
+
+    return method
+
+
 class Slow(Clearing):
     """A file system whose every call takes long; reading changelogs takes none, for that has a thread of its own."""
 
     def __init__(self, cluster: Cluster, sleep: Callable[[float], object]) -> None:
         super().__init__(cluster, costs=PRESETS["free"])
-        self._sleep = sleep
+        self.sleep = sleep
         self.seconds = 0.0
 
-    def _takes_time(self) -> None:
-        if self.seconds:
-            self._sleep(self.seconds)
-
-    def pools(self) -> dict[str, tuple[str, ...]]:
-        self._takes_time()
-        return dict(super().pools())
-
-    def space(self) -> dict[str, Space]:
-        self._takes_time()
-        return dict(super().space())
-
-    def path_of(self, fid: Fid) -> str:
-        self._takes_time()
-        return super().path_of(fid)
-
-    def status(self, path: str) -> FileStatus:
-        self._takes_time()
-        return super().status(path)
-
-    def xattr(self, path: str, name: str) -> bytes:
-        self._takes_time()
-        return super().xattr(path, name)
-
-    def layout(self, path: str) -> Layout | None:
-        self._takes_time()
-        return super().layout(path)
-
-    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        self._takes_time()
-        super().set_default_layout(directory, layout)
-
-    def migrate(self, path: str, layout: Layout) -> None:
-        self._takes_time()
-        super().migrate(path, layout)
+    pools = slow(Clearing.pools)
+    space = slow(Clearing.space)
+    path_of = slow(Clearing.path_of)
+    status = slow(Clearing.status)
+    xattr = slow(Clearing.xattr)
+    layout = slow(Clearing.layout)
+    set_default_layout = slow(Clearing.set_default_layout)
+    migrate = slow(Clearing.migrate)
 
 
 @dataclass

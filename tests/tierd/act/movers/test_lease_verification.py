@@ -42,12 +42,14 @@ def test_an_error_that_was_reported_as_success_is_found_out(world: World, monkey
     assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "not-moved")
 
 
-def test_a_file_that_cannot_be_checked_after_its_move_is_doubtful(world: World) -> None:
+@pytest.mark.parametrize(("number", "call"), [(errno.EIO, "open_fid"), (errno.ENOENT, "data_version")])
+def test_a_file_that_cannot_be_checked_after_its_move_is_doubtful(world: World, number: int, call: str) -> None:
+    """ENOENT of a target, for a file that is still there, is what an exchange across MDTs would look like."""
     def fails() -> None:
-        raise of_errno(errno.EIO, "open by FID")
+        raise of_errno(number, call)
 
     world.calls.lose_reply = True
-    world.before_call("open_fid", fails, occurrence=None)
+    world.before_call(call, fails, occurrence=None, since="swap_and_close")
     outcome = world.move()
     assert (outcome.result, outcome.reason) == (MoveResult.DOUBTFUL, "unknown")
 
@@ -103,17 +105,6 @@ def test_a_file_that_got_shorter_without_anybody_having_written_is_doubtful(worl
     outcome = world.move()
     assert outcome.result is MoveResult.DOUBTFUL
     assert "was 8196 bytes and is 8195" in outcome.detail
-
-
-def test_objects_that_are_gone_are_not_a_file_that_is_gone(world: World) -> None:
-    """ENOENT of a target, for a file that is still there, is what an exchange across MDTs would look like."""
-    def destroyed() -> None:
-        raise of_errno(errno.ENOENT, "get data version")
-
-    world.calls.lose_reply = True
-    world.before_call("data_version", destroyed, occurrence=None, since="swap_and_close")
-    outcome = world.move()
-    assert (outcome.result, outcome.reason) == (MoveResult.DOUBTFUL, "unknown")
 
 
 def test_a_copy_outside_of_its_pool_is_never_exchanged(world: World) -> None:
