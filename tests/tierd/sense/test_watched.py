@@ -201,18 +201,6 @@ def test_events_of_files_with_any_name(tmp_path: Path, watcher: Watcher) -> None
     assert watcher.folders == {str(tmp_path)}
 
 
-def test_a_removed_directory_is_no_longer_watched(tmp_path: Path, watcher: Watcher) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    watcher.add(str(folder))
-    folder.rmdir()
-    clock = SystemClock()
-    until = clock.now() + 20
-    while watcher.folders:
-        assert clock.now() < until
-        clock.wait(0.01)
-
-
 def test_an_overflowed_queue_is_reported_once(watcher: Watcher) -> None:
     watcher._take(struct.pack("iIII", -1, 0x4000, 0, 0))
     assert watcher.take() == ([], "the kernel's queue overflowed (fs.inotify.max_queued_events)")
