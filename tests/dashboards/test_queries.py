@@ -84,11 +84,8 @@ def test_the_values_of_links_are_values_of_their_variables(site: Site, board: di
 @EACH_BOARD
 def test_dashboard_variables_find_values(site: Site, board: dict[str, Any]) -> None:
     for variable in board["templating"]["list"]:
-        query = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]
-                             if isinstance(variable["query"], dict) else "")
-        if query:
-            found = site.prometheus.series(filled(query[1]), site.recorded.begin, site.recorded.end)
-            assert any(query[2] in labels for labels in found), variable["name"]
+        if isinstance(variable["query"], dict):
+            assert values_of_variable(site, board["uid"], variable["name"]), variable["name"]
 
 
 def test_every_recording_rule_is_used() -> None:

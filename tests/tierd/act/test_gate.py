@@ -121,9 +121,7 @@ class Odd(MiniPort):
 def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(world: World) -> None:
     port = Odd(world.lustre)
     port.defaults["/d"] = HDD
-    gate = Gate(
-        port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(), world.journal, world.clock, False
-    )
+    gate = Gate(port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(), world.journal, world.clock, False)
     world.lustre.create("/odd", DATA)
     world.lustre.create("/plain", DATA)
     actions = [Action(ActKind.MIGRATE, FLASH, "", FINDING.key, "/", path, 100) for path in ("/odd", "/plain")]
@@ -144,9 +142,7 @@ def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(world: World) -> 
 
     port = Strict(world.lustre)
     port.defaults["/d"] = HDD
-    gate = Gate(
-        port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(), world.journal, world.clock, False
-    )
+    gate = Gate(port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(), world.journal, world.clock, False)
     (outcome,) = submitted(gate, [Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d")], world.finding)
     assert (outcome.result, outcome.detail) == ("failed", "no file can be given the pattern 'compress'")
 

@@ -72,13 +72,6 @@ def test_what_is_no_finding_is_a_fault() -> None:
     assert runner.faults == {"wet": "ValueError: it finds 'rain', which is no Finding"}
 
 
-def test_a_fault_has_its_line() -> None:
-    runner = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, broken), Common())])
-    runner.run(View([window(0)]))
-    line = broken.__code__.co_firstlineno + 1
-    assert runner.faults == {"wet": f"KeyError: 'no such column' (test_runner.py:{line})"}
-
-
 def looks(watch: PolicyRunner, count: int) -> list[bool]:
     return [bool(watch.run(View([window(n)]))) for n in range(count)]
 

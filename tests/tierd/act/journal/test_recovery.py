@@ -40,7 +40,6 @@ def test_every_kind_of_row_is_read(tmp_path: Path) -> None:
     assert [part.pool for each in (move.layout_before, move.layout_after) if each for part in each.components] == [
         "hdd", "flash", "hdd"]
     moves = journal.queue.all()
-    moves = journal.queue.all()
     assert [(each.path, each.action.finding, each.finding, each.pool, each.stamp.since) for each in moves] == [
         (ODD, ("request", "root", "/proj"), 2, "flash", 10.0),
         ("/proj/b", ("request", "root", "/proj"), 2, "flash", 10.0),
