@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from exporter.exposition import MetricsPage
@@ -17,8 +17,6 @@ from exporter.jobs.statistics import OPERATIONS
 from exporter.ledger import SPARE
 from tests.exporter.collectors.families import shown
 from tests.exporter.jobs.test_texts import OST, block, busy, line, stats
-
-any_tree = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def reads(samples, text: bytes) -> dict[str, int]:

@@ -180,7 +180,7 @@ def test_the_pause_file_is_seen_between_two_files_of_a_batch(world: World) -> No
 
 
 @pytest.mark.parametrize("by_number", [False, True])
-def test_what_is_dropped_while_its_batch_is_moved_does_not_wait_again(world: World, *, by_number: bool) -> None:
+def test_a_move_that_is_dropped_while_its_batch_is_moved_does_not_wait_again(world: World, *, by_number: bool) -> None:
     world.submit(*world.files(10))
 
     def before(name: str, _: int) -> None:

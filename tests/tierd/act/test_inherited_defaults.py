@@ -350,7 +350,7 @@ def test_a_directory_that_was_moved_away_or_cannot_be_asked_for_restores_what_wa
     assert world.port.defaults == {"/d": HDD, ("/d/new" if error else "/moved"): HDD}
 
 
-def test_what_an_act_in_force_gave_is_left_by_the_undo_of_an_earlier_one_with_the_same_default(world: World) -> None:
+def test_the_undo_of_an_earlier_act_leaves_defaults_that_a_later_one_with_the_same_default_gave(world: World) -> None:
     given(world, FLASH)
     make(world, "/d/first")
     given(world, LARGER)
@@ -396,23 +396,14 @@ def test_in_any_order_acts_in_one_directory_are_undone_to_what_was_there(
     assert set(map(repr, world.port.defaults.values())) == {repr(HDD)}
 
 
-def test_what_somebody_set_between_acts_is_not_lost_to_the_undo_of_one_before_it(world: World) -> None:
-    given(world, FLASH)
-    world.port.defaults["/d"] = OTHER
-    given(world, LARGER)
-    world.port.defaults["/d"] = FLASH
-    given(world, HDD)
-    first, _, third = world.journal.entries()
+@pytest.mark.parametrize(("acts", "others"), [((FLASH, LARGER, HDD), (OTHER, FLASH)), ((FLASH, FLASH), (OTHER,))])
+def test_a_default_that_somebody_set_between_acts_is_not_lost(
+        world: World, acts: Sequence[Layout], others: Sequence[Layout]) -> None:
+    given(world, acts[0])
+    for other, layout in zip(others, acts[1:], strict=True):
+        world.port.defaults["/d"] = other
+        given(world, layout)
+    first, *_, last = world.journal.entries()
     assert world.undo(first, "because") == ("refused", "somebody has changed the layout since")
-    assert world.undo(third, "because")[0] == "undone"
-    assert world.port.defaults["/d"] == FLASH
-
-
-def test_what_somebody_set_between_two_acts_is_not_lost(world: World) -> None:
-    given(world, FLASH)
-    world.port.defaults["/d"] = OTHER
-    given(world, FLASH)
-    first, second = world.journal.entries()
-    assert world.undo(first, "because") == ("refused", "somebody has changed the layout since")
-    assert world.undo(second, "because")[0] == "undone"
-    assert world.port.defaults["/d"] == OTHER
+    assert world.undo(last, "because")[0] == "undone"
+    assert world.port.defaults["/d"] == others[-1]

@@ -533,7 +533,7 @@ def test_files_that_were_found_when_the_file_system_did_not_answer_are_found_aga
 @pytest.mark.parametrize(("first", "meanwhile", "then"), [
     ("begin", ["pause"], ["resume"]), ("begin", ["pause", "resume"], []), ("begin", ["end", "begin"], []),
     ("preview", ["begin"], [])])
-def test_what_a_walk_found_when_its_drain_was_changed_is_found_again(
+def test_files_that_a_walk_found_when_its_drain_was_changed_are_found_again(
         site: Site, monkeypatch: pytest.MonkeyPatch, first: str, meanwhile: list[str], then: list[str]) -> None:
     """The next walk began after the directories of this one, though their files were dropped: it found none."""
     site.restart(drain={"scan_files_per_second": 1.0})

@@ -218,7 +218,7 @@ def test_an_undone_act_is_not_tried_elsewhere_while_the_finding_holds(setup: Fol
     assert setup.found_in("/b") == ["/b"]
 
 
-def test_what_a_pause_refuses_is_done_after_it(setup: Following) -> None:
+def test_acts_that_a_pause_refuses_are_done_after_it(setup: Following) -> None:
     """It began between the look at the pause and the act. The finding held for hours, and nothing was done about it."""
     setup.plan([replace(FOUND, directories=("/a", "/b"))])
     setup.at.gate.operating_state.pause("by hand")
@@ -229,7 +229,7 @@ def test_what_a_pause_refuses_is_done_after_it(setup: Following) -> None:
     assert [outcome.result for outcome in setup.case.defaults] == [Outcome.DONE, Outcome.DONE]
 
 
-def test_what_was_undone_before_is_done_again_by_apply_alone(setup: Following) -> None:
+def test_an_act_that_was_undone_is_done_again_by_apply_alone(setup: Following) -> None:
     """Who declined it was told that it is done again."""
     setup.found_in("/a")
     setup.case.verdict = Verdict.UNDONE_BY_HAND

@@ -66,7 +66,7 @@ def test_a_finding_that_could_not_be_recorded_or_shown_is_a_fault(changed: dict[
     assert words in runner.faults["wet"]
 
 
-def test_what_is_no_finding_is_a_fault() -> None:
+def test_something_else_than_a_finding_is_a_fault() -> None:
     runner = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, lambda *_: ["rain"]), Common())])
     assert runner.run(View([window(0)])) == ()
     assert runner.faults == {"wet": "ValueError: it finds 'rain', which is no Finding"}
