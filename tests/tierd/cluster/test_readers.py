@@ -114,28 +114,19 @@ def test_records_reach_the_leader_and_are_cleared_after_its_journal_has_them(wor
     assert (state.mdts, state.records, state.problem) == ({MDT: 3000}, 3000, "")
 
 
-def test_a_reader_that_is_killed_in_a_window_loses_nothing(world, process) -> None:
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "stopped"])
+def test_after_a_reader_is_killed_or_stands_still_every_record_counts_once(
+        world, process, killed: bool) -> None:
     first = process("r1")
     until(lambda: first.says("holds the lease"), "r1 reads")
     second = process("r2")
     until(lambda: world.cycle(work=50) or world.leader.counts[0] > 300, "r1 has sent tallies")
-    first.process.kill()
-    first.process.wait()
-    until(lambda: world.cycle(work=50) or second.says("holds the lease"), "r2 takes over", 30.0)
-    world.cycle(work=50)
-    world.until_all_is_counted()
-
-
-def test_a_reader_that_stands_still_past_its_lease_counts_nothing_twice(world, process) -> None:
-    first = process("r1")
-    until(lambda: first.says("holds the lease"), "r1 reads")
-    second = process("r2")
-    until(lambda: world.cycle(work=50) or world.leader.counts[0] > 300, "r1 has sent tallies")
-    first.process.send_signal(signal.SIGSTOP)
+    first.process.send_signal(signal.SIGKILL if killed else signal.SIGSTOP)
     until(lambda: world.cycle(work=50) or second.says("holds the lease"), "r2 takes over", 30.0)
     until(lambda: world.cycle(work=50) or world.leader.source.progress[MDT].reader == "r2", "r2 sends tallies")
-    first.process.send_signal(signal.SIGCONT)
-    until(lambda: world.cycle(work=20) or first.says("the lease is lost"), "r1 notices")
+    if not killed:
+        first.process.send_signal(signal.SIGCONT)
+        until(lambda: world.cycle(work=20) or first.says("the lease is lost"), "r1 notices")
     world.until_all_is_counted()
 
 

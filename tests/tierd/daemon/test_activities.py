@@ -190,18 +190,15 @@ def test_an_idle_daemon_runs_each_activity_about_once_a_cycle(busy: Busy) -> Non
     assert busy.steps["journal"] <= 2 * cycles + 1
 
 
-def test_a_queued_act_wakes_its_activity(busy: Busy) -> None:
+@pytest.mark.parametrize("queued", [True, False])
+def test_a_queued_act_and_the_end_of_a_pause_wake_an_activity(busy: Busy, queued: bool) -> None:
     busy.at_once.run_until(ONSET - 2.5)
     before = busy.steps["move"]
-    busy.service.gate.submit([Action(ActKind.MIGRATE, COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)], 1)
-    busy.at_once.run_until(ONSET - 2.4)
-    assert busy.steps["move"] == before + 1
-
-
-def test_the_end_of_a_pause_wakes_the_activities(busy: Busy) -> None:
-    busy.at_once.run_until(ONSET - 2.5)
-    before = busy.steps["move"]
-    busy.service.answer({"request": "resume"})
+    if queued:
+        action = Action(ActKind.MIGRATE, COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)
+        busy.service.gate.submit([action], 1)
+    else:
+        busy.service.answer({"request": "resume"})
     busy.at_once.run_until(ONSET - 2.4)
     assert busy.steps["move"] == before + 1
 

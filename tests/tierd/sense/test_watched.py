@@ -132,19 +132,15 @@ def test_a_file_written_under_another_name_and_renamed_is_one_file(site: Site) -
     assert awaited(lambda: records_of(of), 1)[0].type is RecordType.UNLINK
 
 
-def test_an_event_that_fits_two_jobs_belongs_to_none(site: Site) -> None:
-    site.jobs |= {"mdt_small.1003"}
+@pytest.mark.parametrize(("pattern", "jobs", "job"), [
+    ("mdt_small.*", {"mdt_small.1001", "mdt_small.1003"}, ""),
+    ("", {f"python.{os.getuid()}", "ior.4294967"}, f"python.{os.getuid()}")])
+def test_an_event_is_of_the_one_job_that_fits_by_pattern_or_user_id(
+        site: Site, pattern: str, jobs: set[str], job: str) -> None:
+    site.patterns, site.jobs = {"/proj": pattern}, jobs
     of = site.begin()
     (site.root / "proj/f").touch()
-    assert {r.job_id for r in awaited(lambda: records_of(of), 3)} == {b""}
-
-
-def test_without_a_pattern_the_user_id_decides(site: Site) -> None:
-    site.patterns = {"/proj": ""}
-    site.jobs = {f"python.{os.getuid()}", "ior.4294967"}
-    of = site.begin()
-    (site.root / "proj/f").touch()
-    assert {r.job_id for r in awaited(lambda: records_of(of), 3)} == {f"python.{os.getuid()}".encode()}
+    assert {r.job_id for r in awaited(lambda: records_of(of), 3)} == {job.encode()}
 
 
 def test_events_of_volatile_files_are_ignored(site: Site) -> None:

@@ -197,17 +197,13 @@ def test_what_is_no_path_ends_no_batch(world: World) -> None:
         MoveResult.FAILED, MoveResult.FAILED, MoveResult.GAVE_WAY]
 
 
-def test_an_lfs_that_fails_without_a_word_about_the_file(world: World) -> None:
+@pytest.mark.parametrize(("run", "words"), [
+    (lambda _: FinishedCommand(1, "lfs migrate: odd words\n" * 300), "lfs exited with 1: lfs migrate: odd words"),
+    (command_runner(10.0), "cannot be run"),
+], ids=["not a word about the file", "not there"])
+def test_an_lfs_that_fails(world: World, run: CommandRunner, words: str) -> None:
     world.lustre.create("/\udcff\x1b[2J", b"data")
-    world.mover = world.mover_with(lambda command: FinishedCommand(1, "lfs migrate: odd words\n" * 300))
+    world.mover = world.mover_with(run, "/nowhere/lfs")
     (outcome,) = world.move("/\udcff\x1b[2J")
     assert outcome.result is MoveResult.FAILED
-    assert "lfs exited with 1: lfs migrate: odd words" in outcome.detail
-
-
-def test_an_lfs_that_is_not_there(world: World) -> None:
-    world.lustre.create("/a", b"data")
-    world.mover = world.mover_with(command_runner(10.0), "/nowhere/lfs")
-    (outcome,) = world.move("/a")
-    assert outcome.result is MoveResult.FAILED
-    assert "cannot be run" in outcome.detail
+    assert words in outcome.detail
