@@ -433,8 +433,8 @@ def test_plans_of_one_second_read_free_space_once_and_no_files_of_removed_direct
 PLACES = ("/a", "/b", "/c")
 
 
-def remediation(state: State = State.PLANNED, *, ended_at: float | None = None) -> Remediation:
-    return Remediation(FOUND, 1, 0.0, 0.0, COVERING, state=state, ended_at=ended_at)
+def remediation(state: State) -> Remediation:
+    return Remediation(FOUND, 1, 0.0, 0.0, COVERING, state=state)
 
 
 def test_each_state_can_be_reached_and_left() -> None:
@@ -461,7 +461,9 @@ def test_it_is_closed_once_it_is_settled_and_its_finding_has_ended(state: State)
     assert first.state is state
     first.finding_ended(1.0)
     assert first.closed
-    other = remediation(State.JUDGING, ended_at=1.0)
+    other = remediation(State.JUDGING)
+    other.finding_ended(1.0)
+    assert other.state is State.JUDGING
     other.settle(state)
     assert other.closed
 
