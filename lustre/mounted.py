@@ -6,14 +6,15 @@ mounts of one file system return the same values. A mount that was just removed 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 
-from lustre.attributes import attribute, attribute_names
+from lustre.attributes import attribute, attribute_names, layout_at
 from lustre.changelog.device import ChangelogDevice
-from lustre.errors import Stale, typed, understood
+from lustre.errors import LustreError, Stale, typed, understood
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Quota, Space
 from lustre.formats import df, import_, version
@@ -39,6 +40,8 @@ class MountedFilesystem:
         self._devices = devices
         self._changelogs: dict[str, ChangelogDevice] = {}
         """By MDT. The device of an MDT is open while more of its records are to be read."""
+        self._away: Mapping[int, str] = {}
+        """OSTs that could not be reached when the space was last read, by index."""
 
     @property
     def fsname(self) -> str:
@@ -48,7 +51,10 @@ class MountedFilesystem:
         return read_pools(self._tree, self.fsname)
 
     def space(self) -> Mapping[str, Space]:
-        return read_space(self._tree, self.fsname)
+        found = read_space(self._tree, self.fsname)
+        self._away = {int(target[-4:], 16): target for _, target in client_osts(self._tree, self.fsname)
+                      if target not in found}
+        return found
 
     def metadata_space(self) -> Mapping[str, MetadataSpace]:
         return read_metadata_space(self._tree, self.fsname)
@@ -59,6 +65,8 @@ class MountedFilesystem:
     def status(self, path: str) -> FileStatus:
         """Raises Stale when the names on the path change faster than they can be read."""
         place = self._whole(path)
+        if self._away:
+            refuse_away(layout_at(place), self._away, path)
         for _ in range(_ATTEMPTS):
             with typed("stat", path):
                 before = os.lstat(place)
@@ -146,15 +154,31 @@ def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
 def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
     """Read the space on each OST that this client can reach, by full target name."""
     found: dict[str, Space] = {}
-    for name in tree.devices("osc"):
-        device = parse_device(name)
-        if device.fsname != fsname or device.instance.startswith(("MDT", "OST")):
-            continue
+    for name, target in client_osts(tree, fsname):
         room = _room(tree, f"osc/{name}")
         if room.size_bytes and room.size_bytes > 0 and room.free_bytes is not None and room.avail_bytes is not None:
             avail_bytes = _avail_bytes(room, room.avail_bytes)
-            found[f"{fsname}-{device.target}"] = Space(room.size_bytes, room.free_bytes, avail_bytes)
+            found[target] = Space(room.size_bytes, room.free_bytes, avail_bytes)
     return found
+
+
+def refuse_away(layout: Layout | None, away: Mapping[int, str], path: str) -> None:
+    """Raise an error for a file on an OST that cannot be reached.
+
+    For the size of the file the client waits until the OST is back, and nothing ends that wait. The layout comes from
+    the MDT.
+    """
+    for stripe in (stripe for part in (layout.components if layout else ()) for stripe in part.objects):
+        if target := away.get(stripe.ost_index):
+            raise LustreError(errno.EHOSTDOWN, f"{target} cannot be reached", path)
+
+
+def client_osts(tree: Tree, fsname: str) -> Iterator[tuple[str, str]]:
+    """Device and full target name of each OST of a file system that this client knows."""
+    for name in tree.devices("osc"):
+        device = parse_device(name)
+        if device.fsname == fsname and not device.instance.startswith(("MDT", "OST")):
+            yield name, f"{fsname}-{device.target}"
 
 
 def read_metadata_space(tree: Tree, fsname: str) -> dict[str, MetadataSpace]:

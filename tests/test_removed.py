@@ -13,7 +13,7 @@ from tierd.extensions import COMMANDS as EXTENSIONS
 from tierd.integrations.registry import COMMANDS
 
 ROOT = Path(__file__).parents[1]
-INTERFACE = {"__init__", "protocol", "registry", "runner"}
+INTERFACE = {"__init__", "guarded", "protocol", "registry", "runner"}
 NAMES = ["tierd.cluster", "tierd.mirrors", *EXTENSIONS,
          *(f"tierd.integrations.{name}" for name in COMMANDS), *sorted(
     f"tierd.policies.{path.stem}" for path in (TIERD / "policies").glob("*.py") if path.stem not in INTERFACE)]

@@ -19,7 +19,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -28,7 +27,7 @@ from lustre.errors import of_errno, typed, understood
 from lustre.layout.model import Component, Layout, pools_of
 from lustre.layout.xattr import DEFAULT_FLAGS, from_xattr, to_bytes, without_rest
 from lustre.llapi.calls import Library
-from lustre.llapi.directories import DIRECTORY, opened
+from lustre.llapi.directories import DIRECTORY, is_directory, opened
 
 _EOF = (1 << 64) - 1
 _DEFAULT = 0x1000000000000002
@@ -129,7 +128,7 @@ _ROOM_BYTES = 1 << 17
 def own_layout(place: str, mount_point: str, attribute: Attribute, names: Names, whole: Whole) -> Layout | None:
     """Read the layout of a file, or a directory's own default layout; None if there is no layout. Raises OSError."""
     shown = attribute(place, BY_CLIENT)
-    if shown is None or not stat.S_ISDIR(os.lstat(place).st_mode):
+    if shown is None or not is_directory(place):
         return None if shown is None else understood(from_xattr, shown)
     if _inherits(place, shown, mount_point, attribute, names):
         return None

@@ -22,7 +22,7 @@ from tierd.daemon.remediation import UNDO_REASONS, Remediation, RemediationStore
 from tierd.daemon.states import OPEN, State
 from tierd.decide.plans import reserved
 from tierd.detect.gain import StreamTrack
-from tierd.model import Action, Capacity, Facts, MetadataTargets, Window
+from tierd.model import Action, Capacity, Facts, MetadataTargets, TargetFill, Window
 from tierd.policies.protocol import DefaultJudge, JudgedBy, MoveJudge, MoveRun
 from tierd.policies.registry import evidence_of, policies, policy_for, policy_of
 from tierd.sense import space
@@ -230,8 +230,8 @@ class CaseUndo:
         """Acts without a remediation whose undo succeeded or was refused."""
         self._restored_at: dict[int, tuple[float, float]] = {}
         """When the move of a file back to its earlier layout was first and last queued, by the number of the act."""
-        self._available_before: Mapping[str, int] = {}
-        """Free bytes of each pool at the last :meth:`watch_free_space`: as many less may be free at the next."""
+        self._fill_before: Mapping[str, TargetFill] = {}
+        """Space of the OSTs at the last :meth:`watch_free_space`: as many bytes less may be free at the next."""
         self._said: dict[int, UndoResult] = {}
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
         self._went_on = 0
@@ -379,7 +379,7 @@ class CaseUndo:
         entries = [] if self._gate.dry_run else [entry for entry in self._journal.judgements.default_layouts_in_force()
                                                  if entry.id not in self._given_up]
         if not entries:
-            self._available_before = {}
+            self._fill_before = {}
             return
         spaces = self._site_facts().metadata_spaces
         room = replace(space.capacity(self._filesystem), metadata=MetadataTargets(spaces) if spaces else None)
@@ -398,7 +398,7 @@ class CaseUndo:
                     continue  # forgotten meanwhile: from the next cycle on it is an act without a case
                 case.begin_undo(why)
             self._undo(case, why)
-        self._available_before = room.avail_bytes
+        self._fill_before = room.fill
 
     def _short(self, directory: str, layout: Layout | None, room: Capacity) -> str:
         """Why no more files of a directory may go where its default layout puts them; "" if they may."""
@@ -412,7 +412,8 @@ class CaseUndo:
         if layout is not None and all(component.pool != settings.flash_pool for component in layout.components):
             return ""  # it places nothing on flash
         available = room.avail_bytes[settings.flash_pool]
-        filled = max(0, self._available_before.get(settings.flash_pool, available) - available)
+        filled = max(0, sum(self._fill_before.get(target, now).avail_bytes - now.avail_bytes  # an OST may be down
+                            for target in room.pools[settings.flash_pool] if (now := room.fill.get(target))))
         if available - filled >= reserved(room, settings):
             return ""
         return (f"pool {settings.flash_pool!r} is down to its reserve" if available < reserved(room, settings)

@@ -420,11 +420,11 @@ def test_a_drain_says_that_it_waits_for_another_mover(site: Site) -> None:
     large = [site.cluster.make_file(f"/elsewhere/{number}", 64 * MIB).path for number in range(3)]
     site.run(until=20)
     for path in large:
-        site.service.node.filesystem.migrate(path, plain(count=1))
+        site.filesystem.migrate(path, plain(count=1))
     site.run(until=site.cluster.now + 30)
     ask(site.socket, {"request": "drain-target", "target": NAME})
     site.run(until=site.cluster.now + 30)
-    assert "another mover" in row(site)["waits_for"]
+    assert "another mover" in str(row(site)["waits_for"])
     assert row(site)["examined"] == 0
 
 
