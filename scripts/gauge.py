@@ -22,7 +22,7 @@ from tierd.simulation.run import run
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    ("lustre", ("lustre",), 7_000, 7_105),
+    ("lustre", ("lustre",), 7_000, 7_140),
     ("httpserver", ("httpserver",), 1_200, 1_550),
     ("exporter", ("exporter",), 8_500, 8_500),
     ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_390),
@@ -111,7 +111,7 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 79_445
+    yield "all product Python", lines(counted), 65_000, 79_475
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
     yield "tests", lines(files("tests")), 42_000, 56_950
     every = Settings()
