@@ -183,6 +183,8 @@ class RecordingCheck:
     def _stands_still(known: _Mdt, state: ChangelogState, before: int, after: int) -> bool:
         """Whether two reads in a row returned nothing although the index is higher. One read may come too early."""
         behind = before == after and state.last_index is not None and state.last_index > after
+        if after == 0 and state.kept_records == 0:
+            behind = False  # nothing has been read yet, and there is nothing that could be: all records were cleared
         again, known.behind_at = known.behind_at == after, after if behind else None
         return behind and again
 

@@ -161,6 +161,18 @@ def test_records_that_cannot_be_read_though_the_mdt_has_written_more() -> None:
     assert "records 4 to 6 are missing" in site.cycle()[1]
 
 
+@pytest.mark.parametrize(("kept_records", "words"), [(0, ""), (5, "none after 0 can be read"),
+                                                     (None, "none after 0 can be read")])
+def test_before_the_first_record_of_a_quiet_mdt_whose_records_were_cleared(
+        kept_records: int | None, words: str) -> None:
+    """As after a user is registered on an MDT that has had others: tierd started no acts until somebody used it."""
+    site = Site(shown=True)
+    kinds = frozenset(kind.label for kind in site.log.mask)
+    site.recording.set_states({"l-MDT0000": ChangelogState(138_796, frozenset({"cl1"}), kinds, kept_records)})
+    assert [site.recording.check("MDT0000", 0, 0).problem for _ in range(2)][1].endswith(words)
+    assert bool(site.recording.check("MDT0000", 0, 0).problem) is bool(words)
+
+
 def test_a_read_that_takes_long_is_reported_with_what_is_to_be_read() -> None:
     site = Site(shown=True)
     site.work()
