@@ -182,9 +182,8 @@ class RecordingCheck:
     @staticmethod
     def _stands_still(known: _Mdt, state: ChangelogState, before: int, after: int) -> bool:
         """Whether two reads in a row returned nothing although the index is higher. One read may come too early."""
-        behind = before == after and state.last_index is not None and state.last_index > after
-        if after == 0 and state.kept_records == 0:
-            behind = False  # nothing has been read yet, and there is nothing that could be: all records were cleared
+        readable = after > 0 or state.kept_records != 0  # a new user has nothing to read on a quiet MDT
+        behind = before == after and readable and state.last_index is not None and state.last_index > after
         again, known.behind_at = known.behind_at == after, after if behind else None
         return behind and again
 

@@ -290,10 +290,10 @@ class ActivityTable:
         counts = self._known.counts
         time, taken = counts.past[which]
         numbers, done = counts.since(taken)
-        known = counts.place[numbers] != counts.places.get("", -1)  # not of files that were gone when first seen
         return Recent(tuple(
             DirectoryActivity(*counts.names(one), clients=counts.clients[one], **dict(zip(COUNTED, more, strict=True)))
-            for one, more in zip(numbers[known].tolist(), done[known].tolist(), strict=True)), now - time)
+            for one, more in zip(numbers.tolist(), done.tolist(), strict=True)
+            if counts.names(one)[1]), now - time)  # not of files that were gone when they were first seen
 
     def last_record(self, jobs: Iterable[str]) -> float:
         """Time of the newest record of any of these jobs; 0 without one."""
