@@ -40,7 +40,7 @@ class MountedFilesystem:
         self._devices = devices
         self._changelogs: dict[str, ChangelogDevice] = {}
         """By MDT. The device of an MDT is open while more of its records are to be read."""
-        self._away: Mapping[int, str] = {}
+        self._unreachable: Mapping[int, str] = {}
         """OSTs that could not be reached when the space was last read, by index."""
 
     @property
@@ -51,10 +51,9 @@ class MountedFilesystem:
         return read_pools(self._tree, self.fsname)
 
     def space(self) -> Mapping[str, Space]:
-        found = read_space(self._tree, self.fsname)
-        self._away = {int(target[-4:], 16): target for _, target in client_osts(self._tree, self.fsname)
-                      if target not in found}
-        return found
+        every = _space_of_osts(self._tree, self.fsname)
+        self._unreachable = {int(target[-4:], 16): target for target, space in every.items() if space is None}
+        return {target: space for target, space in every.items() if space is not None}
 
     def metadata_space(self) -> Mapping[str, MetadataSpace]:
         return read_metadata_space(self._tree, self.fsname)
@@ -65,8 +64,8 @@ class MountedFilesystem:
     def status(self, path: str) -> FileStatus:
         """Raises Stale when the names on the path change faster than they can be read."""
         place = self._whole(path)
-        if self._away:
-            refuse_away(layout_at(place), self._away, path)
+        if self._unreachable:
+            refuse_unreachable(layout_at(place), self._unreachable, path)
         for _ in range(_ATTEMPTS):
             with typed("stat", path):
                 before = os.lstat(place)
@@ -153,32 +152,31 @@ def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
 
 def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
     """Read the space on each OST that this client can reach, by full target name."""
-    found: dict[str, Space] = {}
-    for name, target in client_osts(tree, fsname):
-        room = _room(tree, f"osc/{name}")
+    return {target: space for target, space in _space_of_osts(tree, fsname).items() if space is not None}
+
+
+def _space_of_osts(tree: Tree, fsname: str) -> dict[str, Space | None]:
+    """The space on each OST that this client knows; None for one that it cannot reach."""
+    found: dict[str, Space | None] = {}
+    for name in tree.devices("osc"):
+        device = parse_device(name)
+        if device.fsname != fsname or device.instance.startswith(("MDT", "OST")):
+            continue
+        room, target = _space_if_reachable(tree, f"osc/{name}"), f"{fsname}-{device.target}"
+        found[target] = None
         if room.size_bytes and room.size_bytes > 0 and room.free_bytes is not None and room.avail_bytes is not None:
-            avail_bytes = _avail_bytes(room, room.avail_bytes)
-            found[target] = Space(room.size_bytes, room.free_bytes, avail_bytes)
+            found[target] = Space(room.size_bytes, room.free_bytes, _avail_bytes(room, room.avail_bytes))
     return found
 
 
-def refuse_away(layout: Layout | None, away: Mapping[int, str], path: str) -> None:
-    """Raise an error for a file on an OST that cannot be reached.
+def refuse_unreachable(layout: Layout | None, unreachable: Mapping[int, str], path: str) -> None:
+    """Raise an error for a file with an object on one of these OSTs, by its layout, which comes from the MDT.
 
-    For the size of the file the client waits until the OST is back, and nothing ends that wait. The layout comes from
-    the MDT.
+    The client would wait for the size of the file until the OST is back, and nothing ends that wait.
     """
     for stripe in (stripe for part in (layout.components if layout else ()) for stripe in part.objects):
-        if target := away.get(stripe.ost_index):
+        if target := unreachable.get(stripe.ost_index):
             raise LustreError(errno.EHOSTDOWN, f"{target} cannot be reached", path)
-
-
-def client_osts(tree: Tree, fsname: str) -> Iterator[tuple[str, str]]:
-    """Device and full target name of each OST of a file system that this client knows."""
-    for name in tree.devices("osc"):
-        device = parse_device(name)
-        if device.fsname == fsname and not device.instance.startswith(("MDT", "OST")):
-            yield name, f"{fsname}-{device.target}"
 
 
 def read_metadata_space(tree: Tree, fsname: str) -> dict[str, MetadataSpace]:
@@ -188,20 +186,25 @@ def read_metadata_space(tree: Tree, fsname: str) -> dict[str, MetadataSpace]:
         device = parse_device(name)
         if device.fsname != fsname:
             continue
-        room = _room(tree, f"mdc/{name}")
+        room = _space_if_reachable(tree, f"mdc/{name}")
         if room.size_bytes and room.avail_bytes is not None and room.files and room.files_free is not None:
             found[f"{fsname}-{device.target}"] = MetadataSpace(room.size_bytes, room.avail_bytes, room.files,
                                                                room.files_free)
     return found
 
 
-def _room(tree: Tree, device: str) -> df.Df:
-    """Read the space on a target. A target that cannot be reached has 0 for everything, or none.
+def space_of(tree: Tree, device: str) -> df.Df:
+    """Read the df parameters of a device. Raises OSError."""
+    return df.parse(*[tree.read(f"{device}/{file}") for file in df.FILES])
+
+
+def _space_if_reachable(tree: Tree, device: str) -> df.Df:
+    """The same of a target as this client sees it. One that it cannot reach has 0 for everything, or none.
 
     Its files cannot be read then: EAGAIN while the client is not connected (``obd_statfs``), EIO after an eviction.
     """
     try:
-        return df.parse(*[tree.read(f"{device}/{file}") for file in df.FILES])
+        return space_of(tree, device)
     except PermissionError:
         raise
     except OSError:

@@ -14,7 +14,7 @@ import pytest
 from lustre.errors import Gone, LustreError, NoPath, NotLustre, Stale, Unsupported
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject
-from lustre.mounted import MountedFilesystem, read_metadata_space, read_space, refuse_away
+from lustre.mounted import MountedFilesystem, read_metadata_space, read_space, refuse_unreachable
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount, find
 from lustre.parameters import Roots, Tree
@@ -96,11 +96,11 @@ def test_targets_that_cannot_be_reached_hide_no_others(tmp_path: Path, capture: 
 def test_the_size_of_a_file_on_an_unreachable_target_is_not_asked_for() -> None:
     """On a real Lustre, a stat of such a file waits until the target is back, and cannot be killed."""
     here, there = (Component(stripe_count=1, objects=(StripeObject(index, Fid(0x100000000, 5)),)) for index in (0, 1))
-    away = {1: "lustre-OST0001"}
-    refuse_away(None, away, "/a")
-    refuse_away(Layout((here,), composite=False), away, "/a")
+    down = {1: "lustre-OST0001"}
+    refuse_unreachable(None, down, "/a")
+    refuse_unreachable(Layout((here,), composite=False), down, "/a")
     with pytest.raises(LustreError, match="lustre-OST0001 cannot be reached"):
-        refuse_away(Layout((replace(here, extent_end=65536), replace(there, extent_start=65536))), away, "/a")
+        refuse_unreachable(Layout((replace(here, extent_end=65536), replace(there, extent_start=65536))), down, "/a")
 
 
 def test_status_entries_and_what_lies_outside(tmp_path: Path, tree: Tree) -> None:

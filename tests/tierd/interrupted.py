@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
 from lustre.layout.model import Layout
 from simulator.cluster import Cluster
+from simulator.servers.namespace import Inode
+from simulator.settings import recorded_test_bed
 from tests.tierd.act.movers.minicalls import Killed
-from tests.tierd.site import Clearing, Site, altered
+from tests.tierd.site import Clearing, Site, acting, altered
+from tierd.config.act import Rate
 
+FAST = Rate(1000.0, 1e12)
 CALLS = ("status", "layout", "entries", "subdirectories", "space", "pools", "xattr")
 
 
@@ -63,3 +71,51 @@ class Kills:
             self.site.settings = altered(self.site.settings, act={"journal": str(self._journal / "journal.sqlite")})
             self.count += 1
             self.site.start()
+
+
+class InterruptedSite(RuleBasedStateMachine):
+    """A site with files, their users, and steps in the middle of which something happens."""
+
+    def __init__(self, files_per_second: float, **settings: Any) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        folder, cluster = Path(self.folder.name), Cluster(recorded_test_bed())
+        limits = {"files_per_second": files_per_second, "bytes_per_second": 1e9, "per_pool": FAST, "per_target": FAST}
+        self.filesystem = Interrupted(cluster)
+        self.site = Site(cluster, self.filesystem, acting(folder, limits=limits, **settings), folder)
+        self.kills = Kills(self.site, self.filesystem)
+        self.contents: dict[str, int] = {}
+        """Of all files, by path."""
+        self.written: list[Inode] = []
+
+    def tick(self, count: int) -> None:
+        """Some cycles, and what must hold after each."""
+        raise NotImplementedError
+
+    def tick_with(self, happens: Callable[[], None], calls: int) -> None:
+        """Some cycles, and something after so many calls of the file system in them."""
+        self.filesystem.calls_left, self.filesystem.happens = calls, happens
+        self.tick(2)
+        self.filesystem.calls_left = -1
+
+    def users_close_all(self) -> None:
+        while self.written:
+            self.written.pop().writers -= 1
+
+    def user_opens(self, number: int) -> None:
+        inode = self.site.cluster.namespace.lookup(sorted(self.contents)[number % len(self.contents)])
+        inode.writers += 1
+        self.written.append(inode)
+
+    @rule(number=st.integers(0, 99))
+    def a_user_removes_a_file(self, number: int) -> None:
+        if self.contents:
+            path = sorted(self.contents)[number % len(self.contents)]
+            inode = self.site.cluster.namespace.lookup(path)
+            if not inode.migrating and not inode.writers:
+                self.site.cluster.namespace.remove(inode, self.site.cluster.now)
+                del self.contents[path]
+
+    @rule(request=st.sampled_from(("pause", "drain", "resume")))
+    def hold(self, request: str) -> None:
+        self.site.service.answer({"request": request})

@@ -277,10 +277,9 @@ class Daemon:
         limit = self._settings.sense.stale_seconds + self._settings.sense.cycle_seconds
         return age if self._seen is not None and age > limit else 0.0
 
-    @property
-    def blocking_faults(self) -> tuple[str, ...]:
-        """Faults of sources that keep acts from starting at present."""
-        names = "blind", "mover", "claim", "nats", "changelog"
+    def blocking_faults(self, *, of_orders: bool = False) -> tuple[str, ...]:
+        """Faults of sources that keep acts from starting at present, or only those that stop orders too."""
+        names = "blind", "mover", "claim", "nats", *(() if of_orders else ("changelog",))
         return tuple(self.faults[name] for name in names if name in self.faults)
 
     @property

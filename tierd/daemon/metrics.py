@@ -284,7 +284,7 @@ def hindrance(daemon: Daemon, case: Case) -> str:
         return "draining"
     if any(finding.key == case.key and finding.advice_only for finding in daemon.findings):
         return "advice"
-    if daemon.blocking_faults:
+    if daemon.blocking_faults():
         return "source"
     refusals = daemon.remediations.refusals(case.key)
     return str(refusals[0].reason) if refusals else ""

@@ -239,7 +239,7 @@ class ReadingRequests:
         holds = [state.last_held] if state.last_held else []
         if not holds and state.draining:
             holds = [Refusal(Reason.PAUSED, f"tierd is draining: {state.draining}")]
-        holds += [Refusal(Reason.UNREADABLE, fault) for fault in self._daemon.blocking_faults]
+        holds += [Refusal(Reason.UNREADABLE, fault) for fault in self._daemon.blocking_faults()]
         if not refusals and not holds and not any(case.state and case.key == key for case in view.cases):
             return (Refusal(Reason.NOTHING_TO_DO, "not planned yet; tierd plans in the next seconds"),)
         return (*refusals, *(hold for hold in holds if hold not in refusals))
@@ -412,10 +412,9 @@ class ReadingRequests:
         freed = drain.used_bytes_at_begin - used if used is not None else 0
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts, state = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values()), gate.operating_state
-        blocked = [self._daemon.faults[name] for name in ("blind", "mover", "claim", "nats")
-                   if name in self._daemon.faults]
-        waits = ("tierd is in a dry run" if gate.dry_run and not drain.preview else "; ".join(blocked) or
-                 sentence_of(state.last_held or gate.queue.delay_of(drain.key)) or state.draining)
+        waits = ("tierd is in a dry run" if gate.dry_run and not drain.preview else
+                 "; ".join(self._daemon.blocking_faults(of_orders=True))
+                 or sentence_of(state.last_held or gate.queue.delay_of(drain.key)) or state.draining)
         return answers.DrainRow.of(
             drain, order=drain.finding, position=drain.after, queued_moves=gate.queue.waiting_for(drain.key),
             files_moved=self.reader.sums_of_finding(drain.finding)["files_moved"], used_bytes=used,

@@ -369,7 +369,7 @@ def stalled_sentences(daemon: Daemon, activities: Sequence[Activity], now: float
     moving = next((each for each in activities if each.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
     if gate.waiting and idle > STALLED_SECONDS and not gate.queue.gives_way:
-        why = (sentence_of(gate.operating_state.last_held) or next(iter(daemon.blocking_faults), "")
+        why = (sentence_of(gate.operating_state.last_held) or next(iter(daemon.blocking_faults()), "")
                or gate.queue.waits_for)
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"

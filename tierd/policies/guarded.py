@@ -15,39 +15,40 @@ from tierd.refusal import Refusal
 from tierd.validators import T
 from tierd.verify.judgement import Judgement
 
-RESULTS: Mapping[str, Any] = {
+RESULT_TYPES: Mapping[str, Any] = {
     "find_slowed": Finding, "directories": str, "place": Choice, "walk": Walk, "busy_directory": int | float,
     "is_short": str | None, "why_advice": Refusal, "judge": Judgement | None, "added": Layout, "kept": Layout | None}
-"""Types of what the functions return, or of its parts."""
-OTHERWISE: Mapping[str, Callable[..., Any]] = {
+"""Type of what each function returns, or of each of several results."""
+FALLBACKS: Mapping[str, Callable[..., Any]] = {
     "find_slowed": lambda *_: (), "directories": lambda *_: (), "place": lambda layout, *_: Choice(layout),
     "busy_directory": lambda _: float("inf"), "added": lambda layout, _: layout}
-"""What functions return instead, if not None: it changes nothing."""
+"""What a function that fails returns instead, if not None: it changes nothing."""
 FAULTS: dict[tuple[str, str], str] = {}
-"""What the last call of a function went wrong with, by policy and function; without those that went well."""
+"""Errors of the functions whose last call failed, by policy and function."""
 
 
 def guarded(part: T, policy: Policy) -> T:
-    """A policy, or a part of it, with functions that never fail. :data:`RESULTS` has those of each policy."""
+    """A policy, or a part of it, with functions that never fail. :data:`RESULT_TYPES` has those of each policy."""
     found = {each.name: getattr(part, each.name) for each in fields(part)}  # type: ignore[arg-type]
-    safe = {name: partial(called, policy, name, call) for name, call in found.items() if call and name in RESULTS}
+    safe = {name: partial(safely_called, policy, name, call) for name, call in found.items()
+            if call and name in RESULT_TYPES}
     inner = {name: guarded(each, policy) for name, each in found.items()
              if isinstance(each, DefaultJudge | Mirroring | MoveJudge)}
     return replace(part, **safe, **inner)  # type: ignore[type-var]
 
 
-def called(policy: Policy, name: str, call: Callable[..., Any], *arguments: object) -> Any:
+def safely_called(policy: Policy, name: str, call: Callable[..., Any], *arguments: object) -> Any:
     try:
         found = call(*arguments)
         several = tuple(found) if name in {"find_slowed", "directories"} else None
         for each in (found,) if several is None else several:
-            if not isinstance(each, RESULTS[name]):
+            if not isinstance(each, RESULT_TYPES[name]):
                 raise TypeError(f"it returns {each!r}")
             if isinstance(each, Finding) and (wrong := fault_of_finding(each, policy)):
                 raise ValueError(wrong)
     except Exception as error:  # noqa: BLE001 -- any error of a policy is reported and stops only this call
         FAULTS[policy.name, name] = f"{name}: {words_of_error(error)}"
-        return OTHERWISE[name](*arguments) if name in OTHERWISE else None
+        return FALLBACKS[name](*arguments) if name in FALLBACKS else None
     FAULTS.pop((policy.name, name), None)
     return found if several is None else several
 

@@ -193,7 +193,7 @@ class DefaultJudge:
     seconds: float
     """Time after the act at which it is judged."""
     judge: Callable[[str, Any, Facts], Judgement | None]
-    """By the directory and the evidence of the finding. The verdict with its words; None while there is none."""
+    """The verdict with its words, by the directory and the evidence of the finding; None while it cannot be judged."""
 
 
 @dataclass(frozen=True)

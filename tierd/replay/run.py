@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from lustre.mounted import space_of
 from lustre.parameters import Tree
 from tierd.cli.explain import advice_item_lines, step_lines
 from tierd.config.settings import Settings
@@ -48,7 +49,7 @@ class TapeFacts:
             if earlier is not None:
                 loads.append(client_load(earlier[1], counters, time, time - earlier[0]))
             self._before[counters.mount] = time, counters
-        spaces = ((target, parameters.space_of(tree, f"obdfilter/{target}")) for target in tree.devices("obdfilter"))
+        spaces = ((target, space_of(tree, f"obdfilter/{target}")) for target in tree.devices("obdfilter"))
         return Facts(
             clients=tuple(load for load in loads if load is not None), pools=room.pools,
             fill=self._growth.measured({t: TargetFill(s.size_bytes, s.avail_bytes) for t, s in spaces

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from sys import intern
 
 from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status, stats
-from lustre.mounted import read_metadata_space
+from lustre.mounted import read_metadata_space, space_of
 from lustre.parameters import Tree, parse_device, read_whole
 from tierd.model import Capacity, MetadataSpace
 from tierd.sense.counters import CounterTable, JobEntry
@@ -134,11 +134,6 @@ def condition_of(tree: Tree, subsystem: str, target: str) -> str:
     return condition(df.integer(tree.read(f"{subsystem}/{target}/degraded") or b""),
                      None if recovery.in_recovery and not recovery.status else recovery.in_recovery,
                      space and space.size_bytes, space and space.avail_bytes)
-
-
-def space_of(tree: Tree, device: str) -> df.Df:
-    """The df parameters of a device, in bytes."""
-    return df.parse(*[tree.read(f"{device}/{name}") for name in df.FILES])
 
 
 def pool_capacity(tree: Tree) -> Capacity:

@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
 from lustre.layout.model import Component, Layout
-from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedObjectCreation
-from simulator.servers.namespace import Inode
-from simulator.settings import recorded_test_bed
-from tests.tierd.interrupted import Interrupted, Kills
-from tests.tierd.site import Site, acting
+from tests.tierd.interrupted import InterruptedSite
 from tierd.act import drain
-from tierd.config.act import DrainSettings, Rate
+from tierd.config.act import DrainSettings
 from tierd.daemon.answers import DrainRow, DrainsAnswer
 from tierd.daemon.client import ControlError
 
 OST, NAME = 4, "lustre-OST0004"
-FAST = Rate(1000.0, 1e12)
 ORDERS = ("begin", "preview", "pause", "resume", "end")
 DIRECTORIES = ("/a", "/a/empty", "/a/sub", "/b", "/c")
 
 
-class Steps(RuleBasedStateMachine):
+class Steps(InterruptedSite):
     """Files on the target, and a drain of it that is ordered, paused, resumed and ended at any time."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        super().__init__(2.0, drain=DrainSettings(scan_files_per_second=2.0, retry_seconds=5.0, stop_new_objects=True))
         drain.QUEUE_FILES, self.queue_files = 3, drain.QUEUE_FILES
-        cluster = Cluster(recorded_test_bed())
-        chosen = acting(
-            Path(self.folder.name), limits={"files_per_second": 2.0, "bytes_per_second": 1e9, "per_pool": FAST,
-                                            "per_target": FAST},
-            drain=DrainSettings(scan_files_per_second=2.0, retry_seconds=5.0, stop_new_objects=True))
-        self.filesystem = Interrupted(cluster)
-        self.site = Site(cluster, self.filesystem, chosen, Path(self.folder.name))
-        self.site.creation = SimulatedObjectCreation(cluster)
+        self.site.creation = SimulatedObjectCreation(self.site.cluster)
         self.limits = self.site.creation.limits(NAME)
         self.site.start()
-        self.kills = Kills(self.site, self.filesystem)
-        self.written: list[Inode] = []
-        self.contents: dict[str, int] = {}
         self.begun: dict[str, float] = {}
         """When files came to the target."""
 
@@ -89,24 +71,11 @@ class Steps(RuleBasedStateMachine):
     @rule(number=st.integers(0, 99))
     def a_user_opens_a_file(self, number: int) -> None:
         if self.contents and len(self.written) < 2:
-            path = sorted(self.contents)[number % len(self.contents)]
-            inode = self.site.cluster.namespace.lookup(path)
-            inode.writers += 1
-            self.written.append(inode)
+            self.user_opens(number)
 
     @rule()
     def users_close_their_files(self) -> None:
-        while self.written:
-            self.written.pop().writers -= 1
-
-    @rule(number=st.integers(0, 99))
-    def a_user_removes_a_file(self, number: int) -> None:
-        if self.contents:
-            path = sorted(self.contents)[number % len(self.contents)]
-            inode = self.site.cluster.namespace.lookup(path)
-            if not inode.migrating and not inode.writers:
-                self.site.cluster.namespace.remove(inode, self.site.cluster.now)
-                del self.contents[path]
+        self.users_close_all()
 
     @rule(ost=st.sampled_from((2, 3, 5)), degraded=st.booleans())
     def another_target_is_degraded(self, ost: int, degraded: bool) -> None:
@@ -118,10 +87,6 @@ class Steps(RuleBasedStateMachine):
                    "preview": act == "preview"}
         with suppress(ControlError, ValueError):
             self.site.service.answer(request)
-
-    @rule(request=st.sampled_from(("pause", "drain", "resume")))
-    def hold(self, request: str) -> None:
-        self.site.service.answer({"request": request})
 
     @rule(dry_run=st.booleans())
     def reload(self, dry_run: bool) -> None:
@@ -136,10 +101,7 @@ class Steps(RuleBasedStateMachine):
 
     @rule(calls=st.integers(1, 40), what=st.sampled_from(("kill", "kill", *ORDERS)))
     def something_happens_meanwhile(self, calls: int, what: str) -> None:
-        self.filesystem.calls_left = calls
-        self.filesystem.happens = self.kills.kill if what == "kill" else partial(self.order, what)
-        self.tick(2)
-        self.filesystem.calls_left = -1
+        self.tick_with(self.kills.kill if what == "kill" else partial(self.order, what), calls)
 
     # What holds
 

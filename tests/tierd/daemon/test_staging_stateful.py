@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
 from lustre.layout.model import Component, Layout
-from simulator.cluster import Cluster
-from simulator.servers.namespace import Inode
-from simulator.settings import recorded_test_bed
-from tests.tierd.interrupted import Interrupted, Kills
-from tests.tierd.site import Site, acting
-from tierd.config.act import Rate
+from tests.tierd.interrupted import InterruptedSite
 from tierd.daemon.answers import StagingAnswer, StagingsAnswer
 from tierd.daemon.client import ControlError
 
-FAST = Rate(1000.0, 1e12)
 HDD = Layout((Component(pool="hdd"),), composite=False)
 PATHS = ("/p", "/p/a", "/p/b", "/p/a/f0")
 JOBS = ("1", "2", "3")
 
 
-class Steps(RuleBasedStateMachine):
+class Steps(InterruptedSite):
     """Trees that several jobs stage in and out."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
-        cluster = Cluster(recorded_test_bed())
-        chosen = acting(Path(self.folder.name), limits={
-            "files_per_second": 0.5, "bytes_per_second": 1e9, "per_pool": FAST, "per_target": FAST})
-        self.filesystem = Interrupted(cluster)
-        self.site = Site(cluster, self.filesystem, chosen, Path(self.folder.name))
+        super().__init__(files_per_second=0.5)
         self.site.start()
-        self.kills = Kills(self.site, self.filesystem)
-        self.contents: dict[str, int] = {}
         self.came: dict[str, float] = {}
-        self.written: list[Inode] = []
         self.ended: set[int] = set()
         self.last: dict[str, float] = {}
         """When files were last staged in each direction."""
@@ -72,23 +55,11 @@ class Steps(RuleBasedStateMachine):
             self.contents[path] = self.site.cluster.make_file(path, 1 << 20, uid=1001).content
             self.came[path] = self.site.cluster.epoch
 
-    @rule(number=st.integers(0, 99))
-    def a_user_removes_a_file(self, number: int) -> None:
-        if self.contents:
-            path = sorted(self.contents)[number % len(self.contents)]
-            inode = self.site.cluster.namespace.lookup(path)
-            if not inode.migrating and not inode.writers:
-                self.site.cluster.namespace.remove(inode, self.site.cluster.now)
-                del self.contents[path]
-
     @rule(number=st.integers(0, 99), opens=st.booleans())
     def a_user_opens_a_file_or_closes_all(self, number: int, opens: bool) -> None:
-        while self.written:
-            self.written.pop().writers -= 1
+        self.users_close_all()
         if self.contents and opens:
-            inode = self.site.cluster.namespace.lookup(sorted(self.contents)[number % len(self.contents)])
-            inode.writers += 1
-            self.written.append(inode)
+            self.user_opens(number)
 
     @rule(job=st.sampled_from(JOBS), path=st.sampled_from(PATHS), direction=st.sampled_from(("promote", "demote")),
           seconds=st.sampled_from((15.0, 100.0)))
@@ -103,10 +74,6 @@ class Steps(RuleBasedStateMachine):
     def cancel(self, job: str) -> None:
         self.site.service.answer({"request": "stage-cancel", "job": job})
 
-    @rule(request=st.sampled_from(("pause", "drain", "resume")))
-    def hold(self, request: str) -> None:
-        self.site.service.answer({"request": request})
-
     @rule()
     def reload(self) -> None:
         self.site.restart()
@@ -119,11 +86,8 @@ class Steps(RuleBasedStateMachine):
 
     @rule(calls=st.integers(1, 40), what=st.sampled_from(("kill", "kill", "cancel", "pause", "resume")))
     def something_happens_meanwhile(self, calls: int, what: str) -> None:
-        self.filesystem.calls_left = calls
-        self.filesystem.happens = (self.kills.kill if what == "kill" else partial(self.cancel, "1")
-                                   if what == "cancel" else partial(self.hold, what))
-        self.tick(2)
-        self.filesystem.calls_left = -1
+        self.tick_with(self.kills.kill if what == "kill" else partial(self.cancel, "1") if what == "cancel" else
+                       partial(self.hold, what), calls)
 
     @property
     def stagings(self) -> list[StagingAnswer]:
