@@ -12,9 +12,11 @@ sequential, and cost only their bytes.
   it. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares Estimation
   and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for long, or a
   disk was slow. So are those in which streams move less than before with as many operations.
-* How the bytes of such windows fall as other operations rise shows what an operation costs. The stripes of a stream go
-  in step, so the mean of its targets is compared. While the operations hardly vary, the cost is between that of a disk
-  and a tenth of it. In no window can an operation have cost more than the whole time.
+* How the bytes of such windows fall as other operations rise shows what an operation costs. The bytes are what varies,
+  so their squares are lessened by what varies (errors in variables: Fuller, "Measurement Error Models", 1987);
+  otherwise steady operations would seem to take all the time. The stripes of a stream go in step, so the mean of its
+  targets is compared. While the operations hardly vary, the cost is between that of a disk and a tenth of it. In no
+  window can an operation have cost more than the whole time.
 * Below saturation, throughput shows only an upper bound of the costs. A pool without a stream, or whose streams mostly
   wait for something else, has no costs here, and its targets have no shares: not knowing is not zero.
 
@@ -143,6 +145,8 @@ RIDGE = 1e-9
 """Keeps the equations solvable where all windows are the same, as a part of their largest coefficient."""
 ROUNDS = 8
 """The fit changes by less than a percent after five."""
+MOST_VARIED = 0.95
+"""Part of what windows say in one direction that may be due to varying bytes. The rest keeps the equations solvable."""
 
 
 def fit(work: Floats, prior: CostPrior | None = None) -> DeviceCosts:
@@ -160,15 +164,21 @@ def fit(work: Floats, prior: CostPrior | None = None) -> DeviceCosts:
     units = np.array((1 / _high(moved), 1 / _high(moved), seconds))
     points = work * units
     rows, right = _assumed(prior, units, error)
-    costs = np.ones(3)
+    costs, varied = np.ones(3), np.zeros((3, 3))
     variance = SPREAD**2
     for _ in range(ROUNDS):
         used = points @ costs
         weight = np.where(used >= 1, EXPECTILE, np.where(used >= SATURATED, 1 - EXPECTILE, 0.0)) / DEPENDENCE
         normal = (points.T * weight) @ points + variance * rows.T @ rows
+        part = float(np.linalg.eigvals(np.linalg.pinv(normal) @ varied).real.max())
+        normal -= varied * min(1.0, MOST_VARIED / max(part, RIDGE))
         costs = least_not_negative(normal, points.T @ weight + variance * rows.T @ right)
         residual = 1 - points @ costs
-        variance = max(float(weight @ residual**2) / max(float(weight.sum()), 1e-9), SPREAD**2)
+        seen = float(weight @ residual**2) / max(float(weight.sum()), 1e-9)
+        variance = max(seen, SPREAD**2)
+        # the bytes of a stream vary, not the time: without this, what hardly varies would seem to take all of it
+        by_bytes = points * (1.0, 1.0, 0.0) / np.maximum(points[:, :2] @ costs[:2], RIDGE)[:, None]
+        varied = seen * (by_bytes.T * weight) @ by_bytes
     covariance = variance * np.linalg.pinv(normal + RIDGE * np.eye(3)) + np.diag((np.array(DIFFERENCES) * costs)**2)
     return DeviceCosts(vector(costs * units), matrix(covariance * np.outer(units, units)), len(work))
 
@@ -326,6 +336,25 @@ FIRST_WINDOWS = 6
 """
 
 
+def may_be_full(target: Ints, job: Ints, pool: Ints, total: Floats, *, request_msec: Floats) -> Bools:
+    """Which targets may hold a stream up, of those on which streams are at work: a row for each target of a stream.
+
+    A target of a pool had time left where another did as much of everything and moved more bytes, as they are alike. A
+    stream that waits for the other keeps neither busier. ``total`` is the work on each target, of all jobs.
+    """
+    moved = total[target, :2].sum(axis=1)
+    order = np.argsort(moved)
+    streams, of = distinct(job * (pool.max(initial=0) + 1) + pool[target])
+    most = np.zeros(len(streams), np.int64)
+    most[of[order]] = target[order]  # the last one stays
+    other = total[most[of]]
+    had_time = (other >= IN_STEP * total[target]).all(axis=1) & (IN_STEP * other[:, :2].sum(axis=1) >= moved)
+    had_time &= request_msec[target] <= request_msec[most[of]]
+    found = np.zeros(len(pool), bool)
+    found[target[~had_time]] = True
+    return found
+
+
 @dataclass(slots=True)
 class _Kept:
     """Work of saturated targets of one pool. Hours with streams alone do not make it forget what operations cost.
@@ -372,6 +401,9 @@ class CostLearner:
         streamed = streams[:, :2].sum(axis=1)
         busy = (streamed > 0) & (streamed >= STREAM_SHARE * total[:, :2].sum(axis=1)) & (pool >= 0)
         busy[unhealthy] = False
+        of_stream = streaming & busy[window.target]
+        busy &= may_be_full(window.target[of_stream], window.job[of_stream], pool, total,
+                            request_msec=request_msec)
         # which streams are on a target, as one number: targets with the same streams hold the same stripes
         marks = ((window.job[streaming, None] + 1)**2 * MARK_FACTOR % (1 << 40)).astype(float)
         alike = sums(window.target[streaming], marks, targets)[:, 0]

@@ -97,6 +97,14 @@ def test_reads_and_writes_of_streams_cost_about_the_same() -> None:
     assert costs[0] == pytest.approx(costs[1], rel=0.25)
 
 
+@pytest.mark.parametrize("spread", [0.02, 0.1, 0.2])
+def test_a_stream_that_wanders_beside_steady_operations_does_not_make_them_dear(spread: float) -> None:
+    """Bytes vary, operations do not: the cost of an operation is as little known as where nothing varies."""
+    rng = Random(7)
+    costs = fit(np.array([(0.0, 100e6 * (1 + rng.uniform(-1, 1) * spread), 60.0) for _ in range(200)]))
+    assert costs.seconds[2] == pytest.approx(0.39 / 60, rel=0.2)
+
+
 def test_costs_of_an_earlier_run_count_with_twice_their_error() -> None:
     steady = np.array([(0.0, 50e6, 20.0)] * 50)
     learned = DeviceCosts((1.2e-8, 1.2e-8, 0.02), ((1e-18, 0.0, 0.0), (0.0, 1e-18, 0.0), (0.0, 0.0, 1e-6)), 90)
@@ -214,6 +222,27 @@ def test_the_slowest_target_of_a_stream_shows_the_costs() -> None:
 
     assert learned(make, 1).costs["hdd"].observations == len(TARGETS)
     assert learned(make, 1, request_msec=(300.0, 30.0, 30.0, 140.0)).costs["hdd"].observations == 1
+
+
+def with_another_stream(shared: str) -> MadeWindow:
+    """A stream on all targets, and one more on one of them, which keeps the stream from filling the others."""
+    def make(_: Random) -> Sequence[JobLoad]:
+        return [*(each for target in TARGETS
+                  for each in (load(target, "ior.1", 20.0, 20.0), load(target, "fio.2", 0.0, 30.0))),
+                load(shared, "reader.3", 25.0, 25.0)]
+
+    return make
+
+
+def test_a_stream_fills_only_the_target_that_it_shares_with_another() -> None:
+    known = learned(with_another_stream(TARGETS[2]), 1)
+    assert known.costs["hdd"].observations == 1
+    assert known.costs["hdd"].busy((0.0, 45e6, 30.0)) == pytest.approx(1.0, rel=0.1)
+
+
+def test_a_target_with_slower_requests_may_be_full_although_another_moves_more() -> None:
+    slow = tuple(300.0 if target == TARGETS[0] else 200.0 for target in TARGETS)
+    assert learned(with_another_stream(TARGETS[2]), 1, request_msec=slow).costs["hdd"].observations == 2
 
 
 def test_the_slowest_target_of_a_large_pool_is_among_those_that_one_window_adds() -> None:
