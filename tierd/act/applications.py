@@ -68,7 +68,7 @@ class ApplicationStore:
                 "partition = excluded.partition, directory = excluded.directory, time = excluded.time", [
                 (name, job.id, job.name, job.user, job.account, job.partition, to_bytes(inner(job.directory)), now)
                 for name, job in fresh.items()])
-        self._stored = dict(list({**self._stored, **fresh}.items())[-1000:])
+        self._stored = dict(list({**self._stored, **fresh}.items())[-1000:])  # bounds memory
 
     def helpful(self, name: str, user: str) -> list[HelpfulLayout]:
         """Default layouts of the last judged finding of an application, if they helped."""
@@ -90,9 +90,8 @@ class ApplicationStore:
         return found
 
     def sentences(self, job: str) -> list[str]:
-        """What tierd found about a job, and did because of it, in words; the last findings first.
-
-        ``job`` is the scheduler's number. Lustre's id of the job may have more in it.
+        """What tierd found about a job, and did because of it, in words; the last findings first. ``job`` is the
+        scheduler's number. Lustre's id of the job may have more in it.
         """
         number = int(job) if job.isascii() and job.isdigit() and len(job) < MAX_DIGITS else -1
         names = {job, *(name for (name,) in self._db.execute("SELECT job FROM scheduler_jobs WHERE number = ? LIMIT 10",
@@ -180,10 +179,8 @@ class Preparer:
         self._queue_order = queue_order
 
     def prepare(self, run: NextRun) -> tuple[list[str], list[str], list[Refusal]]:
-        """Queue default layouts for a job that is about to start.
-
-        Returns the directories that have the layout, those that are about to get it, and why others do not. The request
-        may be repeated. Raises OSError.
+        """Queue default layouts for a job that is about to start. Returns the directories that have the layout, those
+        that are about to get it, and why others do not. The request may be repeated. Raises OSError.
         """
         ready: list[str] = []
         waiting: list[str] = []
@@ -218,7 +215,6 @@ class Preparer:
         return ready, waiting, refusals
 
     def _refusal(self, earlier: HelpfulLayout, run: NextRun, place: str) -> Refusal | None:
-        """Refuses a directory of another user, and a flash pool without room."""
         if place == "/":
             return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory applies to the whole file system")
         status = self._filesystem.status(place)

@@ -71,7 +71,7 @@ class ClaimFolder:
     def make(self, name: str, content: str) -> None:
         """Create an entry. Raises FileExistsError if another process created it first."""
         with suppress(FileExistsError):
-            self.path.mkdir(mode=0o700)
+            self.path.mkdir(mode=0o700)  # a claim has a secret of root
         os.symlink(content, self.path / name)
 
     def content(self, name: str) -> str:
@@ -84,6 +84,7 @@ class ClaimFolder:
     def touch(self, name: str) -> None:
         """Change the timestamp, by a whole second, as Lustre stores it. Raises FileNotFoundError without an entry."""
         place = self.path / name
+        # not the present time: clocks of nodes differ, and others wait for a change
         seconds = os.lstat(place).st_mtime_ns // 1_000_000_000 + 1
         os.utime(place, (seconds, seconds), follow_symlinks=False)
 
@@ -150,12 +151,14 @@ class Claim(FilesystemClaim):
                                f"{describe_holder(holder)}. This tierd takes over when the other has not renewed its "
                                f"claim for {self._expiry:.0f} s")
         wanted = f"{int(name) + 1:018d}"
+        # before a call that may hang: the claim ages from its creation at the latest
         begun = self._monotonic()
         try:
             self.folder.make(wanted, self._holder)
         except FileExistsError:
             return Refusal(Reason.CLAIM_HELD, "another tierd took over this file system a moment ago")
         self._mine, self._alive_at = wanted, begun
+        # after the new one is there: a kill between leaves both, and the generation never goes back
         for old in self.folder.names():
             known = _ENTRY_NAME.fullmatch(old)
             if known and int(known[1]) < int(wanted):
@@ -176,7 +179,7 @@ class Claim(FilesystemClaim):
                 return Refusal(Reason.CLAIM_LOST, "another tierd leads now; this one ends, and starts again as a "
                                "standby" if self.leads else "this tierd does not hold the claim of this file system")
             silent = self._monotonic() - self._alive_at
-            if silent > self._expiry / 2:
+            if silent > self._expiry / 2:  # others wait twice as long before they take over
                 return Refusal(Reason.CLAIM_LOST,
                                f"tierd could not renew the claim of this file system for {silent:.0f} s")
             try:
@@ -202,16 +205,17 @@ class Claim(FilesystemClaim):
         with self._lock:
             with suppress(OSError):
                 if self._mine and not self._lost():
-                    self.folder.free(self._mine)
+                    self.folder.free(self._mine)  # not removed: the next generation must be higher
             self._mine = ""
 
     def _touch(self) -> None:
-        now = self._monotonic()
+        now = self._monotonic()  # before a call that may hang: others see the change no earlier
         self.folder.touch(self._mine)
         self._alive_at = now
 
     def _lost(self) -> bool:
         last = _newest(self.folder)
+        # the content too: in a folder that somebody emptied, generations begin again
         if last is not None and last[0] == self._mine and self.folder.content(self._mine) == self._holder:
             return False
         self._mine = ""
@@ -282,7 +286,7 @@ def holder_has_exited(words: str, proc: Path) -> bool:
     try:
         os.kill(int(fields["pid"]), 0)
     except (OSError, KeyError, ValueError) as error:
-        return isinstance(error, ProcessLookupError)
+        return isinstance(error, ProcessLookupError)  # EPERM: it runs, as another user
     return False
 
 
@@ -293,7 +297,7 @@ def _boot(proc: Path) -> str:
 
 
 def _namespace(proc: Path) -> str:
-    """PID namespace: pids of another container are meaningless here. Empty if unknown."""
     with suppress(OSError):
+        # pids of another container mean nothing here
         return os.readlink(proc / "self/ns/pid").replace(" ", "")
     return ""

@@ -38,9 +38,8 @@ WORDS = {ActKind.SET_DEFAULT_LAYOUT: "default", ActKind.SET_DEFAULT_STRIPING: "d
 
 
 def replacement_refusal(own: Layout | None, of_the_root: Layout | None) -> Refusal | None:
-    """Refuses to replace a default layout that could not be restored, or that mirrors new files.
-
-    A directory without a default layout of its own uses that of the root.
+    """Refuses to replace a default layout that could not be restored, or that mirrors new files. A directory without a
+    default layout of its own uses that of the root.
     """
     holds = own or of_the_root
     if holds is not None and holds.mirror_count > 1:
@@ -77,7 +76,7 @@ def set_and_verify(filesystem: Filesystem, kind: ActKind, place: str, wanted: De
     try:
         set_default(filesystem, kind, place, wanted)
     except OSError as error:
-        failure = error
+        failure = error  # the MDT may have set it nevertheless
     try:
         found = default_of(filesystem, kind, place)
     except OSError as error:
@@ -109,7 +108,7 @@ def same_default(one: Default, other: Default) -> bool:
 
 
 def _mdt_part_reduced(found: Layout, wanted: Layout) -> bool:
-    """Whether the layouts differ only in the component on the MDT, which is smaller or missing."""
+    # the rest must begin where the part on the MDT would have ended
     if not wanted.components[0].on_mdt or len(wanted.components) < 2:
         return False
     rest = [component for component in found.components if not component.on_mdt]
@@ -124,9 +123,8 @@ DEFAULT_LAYOUTS_AT_ONCE = 8
 
 @dataclass(eq=False)
 class DefaultLayoutQueue:
-    """Default layouts in order of arrival. Each gets an intent in the journal, the act, and its outcome.
-
-    Any thread may add and drop; one thread at a time sets. No thread holds the lock during a call of the file system.
+    """Default layouts in order of arrival. Each gets an intent in the journal, the act, and its outcome. Any thread may
+    add and drop; one thread at a time sets. No thread holds the lock during a call of the file system.
     """
 
     filesystem: Filesystem
@@ -195,7 +193,6 @@ class DefaultLayoutQueue:
         return group
 
     def _act(self, action: Action, finding: int) -> CompletedAct:
-        """Examine one directory, enter the intent, and set its default unless something speaks against it."""
         before, fid, refusal, failure, set_at = None, None, None, "", 0.0
         try:
             before = default_of(self.filesystem, action.kind, action.directory)
@@ -203,6 +200,7 @@ class DefaultLayoutQueue:
             refusal = self._refusal(action, before, fid)
         except OSError as error:
             failure = error.strerror or str(error)
+        # also if it is refused: each act that was planned has an outcome
         entry = self.journal.intend(action, finding, before, self.clock.now(), self.dry_run, fid=fid)
         if not (failure or self.dry_run):
             refusal = refusal or self._unpublished() or self.halt()  # asked again: a pause takes effect at once
@@ -220,15 +218,14 @@ class DefaultLayoutQueue:
             reason=refusal.reason if refusal else None))
 
     def _unpublished(self) -> Refusal | None:
-        """Refuses an act while followers cannot get its intent."""
         try:
+            # without the intent, a leader that takes over could not undo the act
             self.journal.publish()
         except OSError as error:
             return Refusal(Reason.NO_BROKER, f"the intent cannot be copied to followers: {error.strerror or error}")
         return None
 
     def _refusal(self, action: Action, before: Default, fid: Fid) -> Refusal | None:
-        """Refuses a directory that was replaced, or whose owner opted out, and all if acts are halted."""
         refusal, real = self._default_refusal(action, before), self.filesystem.path_of(fid)
         if real != action.directory:  # a symbolic link may have replaced the directory
             refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
@@ -238,7 +235,7 @@ class DefaultLayoutQueue:
         return refusal or self.guard.refusal(action)
 
     def _default_refusal(self, action: Action, before: Default) -> Refusal | None:
-        """Refuses by the present default, which somebody may have set since the act was planned."""
+        # read now: somebody may have set a default since the plan
         if action.kind == ActKind.SET_DEFAULT_STRIPING:
             if isinstance(before, DefaultStriping) and not before.is_usual:
                 return Refusal(Reason.HAS_LAYOUT, "the directory has a default striping of its own now")

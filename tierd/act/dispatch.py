@@ -134,9 +134,8 @@ class Dispatch:
         return UNLIMITED
 
     def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
-        """Refuses a move while too many moves from its targets or to its pools are under way.
-
-        ``chosen`` has the number of moves from each target that will be handed over together with it.
+        """Refuses a move while too many moves from its targets or to its pools are under way. ``chosen`` has the number
+        of moves from each target that will be handed over together with it.
         """
         return None
 
@@ -145,9 +144,8 @@ class Dispatch:
         self._batch, self._halt = [*self._batch, *moves], halt
 
     def outcomes(self, wait_seconds: float = 0.0) -> Iterator[MoveOutcome]:
-        """The outcomes that have come since the last call.
-
-        Waits up to ``wait_seconds`` for the first one, if moves are under way.
+        """The outcomes that have come since the last call. Waits up to ``wait_seconds`` for the first one, if moves are
+        under way.
         """
         batch, self._batch = self._batch, []
         if batch:

@@ -207,6 +207,7 @@ class Drains:
 
     def begin(self, target: str, by: str, *, preview: bool = False) -> Drain:
         """Begin to drain a target, given by its full name. Raises ValueError, and OSError of the file system."""
+        # asks the file system, so it comes before the lock; what may have changed meanwhile is checked under it
         planned = self.plan(target, preview=preview)
         with self._lock:
             self._check_free(target, preview=preview)
@@ -243,8 +244,8 @@ class Drains:
                           for name, members in pools.items()}, own)
 
     def _check_free(self, target: str, *, preview: bool) -> None:
-        """A dry run that still counts does not prevent a drain, which takes its place."""
         before = self._drains.get(target)
+        # a drain takes the place of a dry run that still counts
         if before is not None and before.phase in ACTIVE and (preview or not before.preview):
             what, see = ("dry run", "--show") if before.preview else ("drain", "--show; --end ends it")
             raise ValueError(f"a {what} of {target} is {before.phase} already: see tierctl drain-target {target} {see}")
@@ -291,6 +292,7 @@ class Drains:
     def step(self) -> None:
         """Advance all drains a little: new objects, the walk, and moves. Raises OSError of the file system."""
         now = self._clock.now()
+        # no burst after a pause, or after a step of the clock
         visits = int(min(max(now - self._stepped_at, 0.0), 60.0) * self._settings.scan_files_per_second)
         self._stepped_at = now
         for drain in self.all:
@@ -309,12 +311,12 @@ class Drains:
     # New objects
 
     def _stop_new_objects(self, drain: Drain) -> None:
-        """Set the limits to 0 on the MDTs of this node. An MDS that was restarted has its default again."""
+        # in every step: an MDS that was restarted has its default again
         for mdt, count in self._creation.limits(drain.target).items():
             if count == 0:
                 continue
             with self._lock:
-                if drain.phase not in ACTIVE:
+                if drain.phase not in ACTIVE:  # ended meanwhile: nobody would restore the limit
                     return
                 drain.limits[mdt] = count
                 self._store()  # before the change, so that a kill between loses nothing
@@ -327,10 +329,10 @@ class Drains:
             log.info("stopped new objects on %s for %s; the limit was %d", drain.target, mdt, count)
 
     def _give_back_new_objects(self, drain: Drain) -> None:
-        """Restore the limits that tierd set to 0, unless somebody has changed them since."""
         present = self._creation.limits(drain.target)
         for mdt, count in tuple(drain.limits.items()):
             try:
+                # another limit than 0 was set by somebody since, and stays
                 if present.get(mdt, 0) == 0:  # or this node does not serve it, which raises
                     self._creation.set_limit(drain.target, mdt, count)
                     log.info("allowed new objects on %s again for %s: the limit is %d", drain.target, mdt, count)
@@ -350,7 +352,7 @@ class Drains:
     # Files
 
     def _advance(self, drain: Drain, visits: int, until: float) -> None:
-        """Continue the walk by so many entries, unless moves of it are queued."""
+        # few moves are queued at a time, and a restart begins behind directories whose moves no longer wait
         if self._gate.queue.waiting_for(drain.key):
             return
         with self._lock:
@@ -361,6 +363,7 @@ class Drains:
                     self._filesystem, self._tops, drain.after,
                     lambda directory, why: drain.leave(why.about("a directory cannot be read"), directory))
         found: dict[Fid, StoredFile] = {}
+        # without the lock, because it asks the file system for seconds
         try:
             over = self._look(drain, steps, visits, until, found)
             actions = self._actions(drain, found.values())
@@ -393,7 +396,7 @@ class Drains:
             visit = next(steps, None)
             if visit is None:
                 return True
-            if not visit.name:
+            if not visit.name:  # the end of a directory
                 self._reached[drain.target] = visit.directory
                 continue
             drain.examined += 1
@@ -417,6 +420,7 @@ class Drains:
         self.space = self._filesystem.space()
         fill = {target: TargetFill(room.size_bytes, room.avail_bytes)
                 for target, room in self.space.items()}
+        # no drain fills what another one empties
         closed = {ost_index(target) for target in {*self._gate.queue.closed, *self.targets, drain.target}}
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
         own = ost_index(drain.target)
@@ -432,6 +436,7 @@ class Drains:
             action = Action(ActKind.MIGRATE, placed, f"{drain.by} drains {drain.target}", drain.key,
                             file.path.rpartition("/")[0] or "/", path=file.path, size_bytes=file.size_bytes,
                             fid=file.fid)
+            # the gate asks again; here it names the files that would stay
             if refused := self._gate.guard.refusal(action):
                 drain.leave(refused, file.path)
                 continue
@@ -443,14 +448,15 @@ class Drains:
         return actions
 
     def _end_pass(self, drain: Drain) -> None:
-        """Begin another pass if this one moved anything, or end."""
         self._forget_walk(drain.target)
         drain.after = ""
         if drain.preview:
             drain.phase = Phase.PREVIEWED
+        # files keep coming, or keep failing: another pass would not end it
         elif drain.queued and drain.passes >= MAX_PASSES and (
                 self.failed(drain) or drain.passes >= 2 * MAX_PASSES):
             drain.phase = Phase.INCOMPLETE
+        # only a pass that finds nothing to move proves that the target is empty
         elif drain.queued:
             drain.passes += 1
             drain.wait_until = self._clock.now() + self._settings.retry_seconds

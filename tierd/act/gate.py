@@ -46,10 +46,8 @@ DEFAULT_LAYOUT_BURST_SECONDS = 2.0
 
 
 class Gate:
-    """Queues default layouts and moves, and carries them out as the budget allows.
-
-    Any thread may submit, drop and read. One thread sets default layouts, another moves files; neither waits for the
-    other.
+    """Queues default layouts and moves, and carries them out as the budget allows. Any thread may submit, drop and
+    read. One thread sets default layouts, another moves files; neither waits for the other.
     """
 
     def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: CircuitBreaker, journal: Journal,
@@ -102,6 +100,7 @@ class Gate:
 
     def has_moves(self, finding_key: FindingKey) -> bool:
         """Whether moves of one finding wait, or were handed over."""
+        # copied: the thread that moves files changes it meanwhile
         return self.queue.waiting_for(finding_key) > 0 or any(
             each.action.finding == finding_key for each in self._open.copy().values())
 
@@ -113,6 +112,7 @@ class Gate:
     @property
     def last_move_at(self) -> float:
         """Time when a move last ended, with any outcome; 0 before the first."""
+        # copied, as above
         return max((at for (kind, _), at in self.completed_acts.last.copy().items() if kind == ActKind.MIGRATE),
                    default=0.0)
 
@@ -142,15 +142,15 @@ class Gate:
     def requeue(self, examined: Sequence[tuple[StoredMove, Action | Refusal]]) -> None:
         """Queue moves of an earlier run, or drop those that are refused. The journal still stores the queued ones."""
         removed = self.queue.examined_earlier(examined)
+        # the queue first: what a kill leaves in the journal is examined again, and refused again
         with self._journal.transaction():
             self._journal.queue.remove(removed)
         self.not_requeued.update(why.sentence for _, why in examined if isinstance(why, Refusal))
         self.on_queued()
 
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
-        """Drop the queued moves of one finding, or only those in one directory. Returns them.
-
-        Dropping a whole finding also drops its moves from an earlier run.
+        """Drop the queued moves of one finding, or only those in one directory. Returns them. Dropping a whole finding
+        also drops its moves from an earlier run.
         """
         return self._drop(
             lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})
@@ -161,7 +161,7 @@ class Gate:
         return self._drop(lambda each: each.finding == number)  # files that a program submits have several keys
 
     def _drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
-        """Drop moves, in the journal too."""
+        # those handed over end as they may; but if they are halted before they begin, they must not wait again
         self._not_again.update(act for act, each in self._open.copy().items() if chosen(each))
         if dropped := self.queue.drop(chosen):
             with self._journal.transaction():
@@ -174,19 +174,21 @@ class Gate:
 
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out queued moves until budget or queue is empty, the deadline passes, or acts are halted.
-
         ``requests_only`` takes only moves that an administrator requested.
         """
+        # outcomes first: they return budget, and make room at the movers
         outcomes = self.attend()
         while len(self.queue) and self._clock.now() < deadline and not self._halt() and not self.dispatch.trouble():
             now = self._clock.now()
             batch, needless = self.queue.next_batch(now, requests_only=requests_only, most=self.dispatch.room(),
                                                  enough=partial(self._past, now + BATCH_LOOKUP_SECONDS))
+            # nothing was intended for these: they leave the stored queue only
             if needless:
                 with self._journal.transaction():
                     self._journal.queue.remove(action.path for action, _ in needless)
             outcomes += [self.completed_acts.counted(CompletedAct(action, why, "", 0)) for action, why in needless]
             if not batch:
+                # limits delay all that wait: the next outcome may return budget, or make room
                 ended = list(self._collect(OUTCOME_WAIT_SECONDS)) if self.under_way else []
                 outcomes += ended
                 if not ended:
@@ -196,43 +198,38 @@ class Gate:
         return outcomes
 
     def attend(self) -> list[CompletedAct]:
-        """Enter outcomes of moves that were handed over before.
-
-        Withdraw moves not begun while acts are halted, or while their job is not active.
-
-        Movers on other nodes may report a move late, after it was given up and nothing is under way.
+        """Enter outcomes of moves handed over before, and withdraw those not begun while acts are halted or their job
+        is idle.
         """
+        # movers on other nodes may report a move late, after it was given up and nothing is under way
         if not (self.under_way or self.dispatch.remote):
             return []
         outcomes = list(self._collect())
         if self.under_way and (why := self._halt() or self._idle()):
             self.dispatch.withdraw(why)
-            outcomes += self._collect()
+            outcomes += self._collect()  # those withdrawn
         return outcomes
 
     def _move(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
-        """Hand files over. Yields the known outcomes, including those of earlier batches.
-
-        A halted move is queued again and stored in the journal again.
-        """
         moves: list[Move] = []
         for each, entry in self._intend(batch):
             if why := each.refusal:
-                self.queue.give_back(each, self._clock.now())
+                self.queue.give_back(each, self._clock.now())  # no byte was copied
                 yield self.completed_acts.ended(
                     CompletedAct(each.action, Outcome.REFUSED, why.sentence, entry, reason=why.reason))
             else:
                 self._open[entry] = each
                 moves.append(replace(each.move, act=entry))
+        # before any begins, so that the changelog records of the moves are known as tierd's own
         for move in moves:
             if move.fid is not None and not self.dry_run:
                 self.on_begin(move.fid)
         if moves:
+            # a pause, or a job that is not at work, stops the rest of the batch, which then waits again
             self.dispatch.begin(moves, partial(self._halt_of, batch))
         yield from self._collect()
 
     def _halt_of(self, batch: Sequence[QueuedMove]) -> Refusal | None:
-        """Refuses the rest of a batch, which waits again: acts are halted, or a job of the batch is not at work."""
         return self._halt() or self._idle(batch)
 
     def _idle(self, moves: Iterable[QueuedMove] | None = None) -> Refusal | None:
@@ -242,10 +239,10 @@ class Gate:
         return next((why for action in of_each.values() if (why := self.queue.jobs.idle(action))), None)
 
     def _collect(self, wait_seconds: float = 0.0) -> Iterator[CompletedAct]:
-        """Enter the outcomes that have come since the last call. Yields them."""
         outcomes = self.dispatch.outcomes(wait_seconds)
         if self.dispatch.remote:
             several = list(outcomes)
+            # on the disk before recorded(): nobody repeats an outcome after that
             with self._journal.transaction() if several else nullcontext():
                 entered = [self._enter(each) for each in several]
             yield from (act for act in entered if act is not None)
@@ -255,6 +252,7 @@ class Gate:
 
     def _enter(self, moved: MoveOutcome) -> CompletedAct | None:
         ended, act = outcome_of_move(moved), moved.move.act
+        # a dry run changes no file, so its failures stop nothing
         if not self.dry_run and (tripped := self._breaker.note(ended, moved.move.path)):
             self.operating_state.trip(tripped.sentence)
         each = self._open.pop(act, None)
@@ -272,8 +270,8 @@ class Gate:
         return self.completed_acts.ended(CompletedAct(each.action, ended, moved.detail, act))
 
     def _intend(self, batch: list[QueuedMove]) -> list[tuple[QueuedMove, int]]:
-        """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""
         now = self._clock.now()
+        # with the intents: a kill leaves a move in the queue or among the acts, and in one of them only
         with self._journal.transaction():
             self._journal.queue.remove(each.action.path for each in batch)
             return [(each, self._journal.intend(each.action, each.finding, each.before, now, self.dry_run,
@@ -284,4 +282,5 @@ class Gate:
         return self._clock.now() > time
 
     def _halt(self) -> Refusal | None:
+        # cheap ones first: the claim asks Lustre
         return self._stopping or self.operating_state.held or self.guard.blocked_by()

@@ -98,7 +98,7 @@ class OptOut:
             try:
                 word = self._of(directory)
             except FileNotFoundError:
-                continue
+                continue  # those above it count nevertheless
             except OSError as error:
                 return _unreadable(quoted(directory), error)
             if word is not None:
@@ -109,20 +109,22 @@ class OptOut:
         """What a directory itself says: the word of its attribute, the name of the marker, or None."""
         now = self._clock.now()
         known = self._known.get(directory)
-        if known is not None and 0 <= now - known[0] < REMEMBER_SECONDS:
+        if known is not None and 0 <= now - known[0] < REMEMBER_SECONDS:  # negative: the clock was set back
             return known[1]
         if len(self._known) > 10_000:
-            self._known.clear()
+            self._known.clear()  # bounds memory
+        # the marker first: it counts where the attribute cannot be read, and saves reading it
         word = MARKER if self._has_marker(directory) else self._attribute(directory)
         self._known[directory] = now, word
         return word
 
     def _has_marker(self, directory: str) -> bool:
-        """Whether the marker is there. In a sticky directory, where all may create files, only its owner's counts."""
         try:
             marker = self._filesystem.status(join(directory, MARKER))
         except FileNotFoundError:
             return False
+        # anybody can create files in a sticky directory such as /tmp: only a marker of its owner or of root counts
+        # there
         there = self._filesystem.status(directory)
         return not there.mode & stat.S_ISVTX or marker.uid in {_ROOT, there.uid}
 
@@ -192,8 +194,10 @@ class SiteGuard(ActGuard):
         """A dry run needs no claim, since it changes nothing."""
         if self._settings.act.dry_run:
             return None
+        # a claim is taken once; after that each act only reads it, and a thread of its own renews it
         return (self._claim.hold() if not self._claim.generation else None) or self._claim.refusal()
 
+    # modes limit what tierd decides by itself: neither a person's order nor an undo
     def refusal(self, action: Action) -> Refusal | None:
         mode = self._settings.resolved_scopes.of(action.path or action.directory).mode
         ordered = action.finding[0] in BY_ADMINISTRATOR or action.undoes is not None

@@ -103,6 +103,7 @@ class TokenBucket:
         self._refill(now)
         if self._files < 1 - _SLACK:
             return Refusal(Reason.LIMIT, f"the limit of {self._rate.files_per_second:g} files/s is reached")
+        # a file larger than a burst needs a full bucket, and overdraws it
         if size_bytes and self._bytes < min(size_bytes, self._most_bytes) * (1 - _SLACK):
             return Refusal(Reason.LIMIT, f"the limit of {rate_text(self._rate.bytes_per_second)} is reached")
         return None
@@ -176,7 +177,6 @@ class Budget:
         return None
 
     def _concerned(self, cost: MoveCost, now: float) -> Iterator[tuple[str, str, int, TokenBucket]]:
-        """Buckets of the pools and targets of a move, with the bytes that it takes from each."""
         limits = self._limits
         for kind, sizes in (("pool", cost.pools), ("target", cost.targets)):
             for name, size_bytes in sizes.items():
@@ -243,6 +243,7 @@ class BackgroundPace:
     def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> list[GiveBack]:
         """Enter a move that begins, and what it takes from each stream."""
         part, taken = self._part(key), list[GiveBack]()
+        # streams that are owed nothing are forgotten
         self._overdrawn = {stream: lost for stream, lost in self._overdrawn.items() if lost.overdrawn_seconds(now)}
         for job, seconds in self._seconds(cost) if is_background(key) else ():
             lost = self._overdrawn.setdefault((job, part), TokenBucket(Rate(1.0, part), 0.0, now))
@@ -253,15 +254,12 @@ class BackgroundPace:
         return self._drain_max_stream_loss if key[0] == OrderKind.DRAIN else self._max_stream_loss
 
     def _seconds(self, cost: MoveCost) -> Iterator[tuple[str, float]]:
-        """Service time of a move on each target, for each stream there.
-
-        A pool of which Lustre chooses targets takes its part on all of them, on average.
-        """
         assert self.streamed is not None
         work = [(name, size, 0, 1.0) for name, size in cost.targets.items()]
         work += [(name, 0, size, 1.0) for name, size in cost.written.items()]
         for pool, size in cost.written_to_pools.items():
             members = self.streamed.pools.get(pool, ())
+            # Lustre chooses: on average each target gets its part
             work += [(name, 0, size, 1 / len(members)) for name in members]
         for name, read_bytes, written_bytes, chance in work:
             target = self.streamed.by_target.get(name)
@@ -289,6 +287,6 @@ class CircuitBreaker:
         self._failed.append(result == Outcome.FAILED)
         failures = sum(self._failed)
         if failures >= FAILED_MOVES and failures >= FAILED_SHARE * len(self._failed):
-            self._failed.clear()
+            self._failed.clear()  # after a resume, counting begins anew
             return Refusal(Reason.PAUSED, f"{failures} of the last moves failed")
         return None

@@ -29,9 +29,8 @@ class MaintenanceGuard:
         self._last: Refusal | None = None
 
     def pause_file_refusal(self) -> Refusal | None:
-        """Refuses every act, and undo, while the pause file exists, or while tierd cannot check for it.
-
-        The refusal has the first line of the file.
+        """Refuses every act, and undo, while the pause file exists, or while tierd cannot check for it. The refusal has
+        the first line of the file.
         """
         self._last = self._pause_file_refusal() if self._pause_file else None
         return self._last
@@ -41,7 +40,7 @@ class MaintenanceGuard:
             words = _first_line(Path(self._pause_file))
         except FileNotFoundError:
             return None
-        except OSError as error:
+        except OSError as error:  # in doubt, tierd is paused
             words = error.strerror or str(error)
         return Refusal(Reason.PAUSE_FILE,
                        f"{self._pause_file} exists{f' ({words!r})' if words else ''}; remove it to continue")
@@ -55,8 +54,7 @@ class MaintenanceGuard:
 
 
 def _first_line(file: Path) -> str:
-    """Empty if it is not a regular file: opening a pipe would block."""
-    if not stat.S_ISREG(file.stat().st_mode):
+    if not stat.S_ISREG(file.stat().st_mode):  # opening a pipe would block
         return ""
     with file.open("rb") as opened:
         return opened.read(200).decode("utf-8", "replace").partition("\n")[0].strip()
@@ -79,9 +77,8 @@ class Pause:
 
 
 class OperatingState:
-    """Pause, drain and circuit breaker, with the pause file and the maintenance windows.
-
-    The circuit breaker stays open until :meth:`resume`, whatever pauses begin and end meanwhile.
+    """Pause, drain and circuit breaker, with the pause file and the maintenance windows. The circuit breaker stays open
+    until :meth:`resume`, whatever pauses begin and end meanwhile.
     """
 
     def __init__(self, journal: Journal, maintenance: MaintenanceGuard, clock: Clock) -> None:
@@ -119,7 +116,7 @@ class OperatingState:
 
     def store(self) -> None:
         """Enter the state in the journal, so that a restart does not end a pause."""
-        pause = self._pause
+        pause = self._pause  # once: another thread may replace it
         self._journal.set_state({"paused": pause.reason, "paused_until": repr(pause.until) if pause.until else "",
                                  "tripped": self.tripped, "draining": self.draining})
 

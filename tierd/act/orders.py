@@ -150,9 +150,8 @@ def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
 
 def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal],
                 allowed: Allowed = lambda *_: None) -> Iterator[tuple[str, FileStatus]]:
-    """The file at the path, or all files below a directory. Counts unreadable entries in ``left_out``.
-
-    It does not enter directories that are not ``allowed``, and counts them too.
+    """The file at the path, or all files below a directory. Counts unreadable entries in ``left_out``. It does not
+    enter directories that are not ``allowed``, and counts them too.
     """
     status = filesystem.status(path)
     if not status.is_directory:
@@ -236,7 +235,7 @@ class OrderInbox:
                     self._taken.append(number)
                 else:
                     self._waiting.append((number, order))
-        self.done()
+        self.done()  # which takes the lock itself
         return dropped
 
     def __len__(self) -> int:
@@ -254,7 +253,6 @@ LayoutOf = Callable[[FindingKey, str], Layout | None]
 def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings: Settings, layout_of: LayoutOf,
                   now: float) -> list[tuple[StoredMove, Action | Refusal]]:
     """Stored moves as tierd would plan them now, or why it would not. Raises OSError if it cannot read the file system.
-
     The queue checks size, opt-out, mode and free space again before each move.
     """
     room = space.capacity(filesystem)
@@ -264,7 +262,6 @@ def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings:
 
 def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, layout_of: LayoutOf, now: float,
            room: Capacity, left: dict[str, int]) -> Action | Refusal:
-    """The move as tierd would plan it now."""
     if why := out_of_date_refusal(move.stamp, filesystem.fsname, settings, now):
         return why
     kind, by, _ = key = move.action.finding
@@ -286,7 +283,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
         return missing
     try:
         status = filesystem.status(move.path)
-        if move.action.fid is None or status.fid != move.action.fid:
+        if move.action.fid is None or status.fid != move.action.fid:  # without a FID nobody knows
             return Refusal(Reason.CHANGED, "another file has this name now")
         if layout is None:
             direction = "promote" if move.pool == policy.flash_pool else "demote"
@@ -314,9 +311,8 @@ def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -
 
 
 def requeue_messages(examined: Mapping[tuple[int, str], int], name: Callable[[int], str]) -> dict[int, list[str]]:
-    """Messages about moves of an earlier run, by the number of their finding or order.
-
-    ``examined`` has their numbers by why they are not queued again; "" for those that are.
+    """Messages about moves of an earlier run, by the number of their finding or order. ``examined`` has their numbers
+    by why they are not queued again; "" for those that are.
     """
     sentences: defaultdict[int, list[str]] = defaultdict(list)
     for (number, why), count in sorted(examined.items(), key=lambda each: each[0][1] != ""):

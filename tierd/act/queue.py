@@ -58,7 +58,7 @@ class QueuedMove:
     """Whether the file has mirrors that tierd gave it."""
 
     def __lt__(self, other: QueuedMove) -> bool:
-        return self.arrival < other.arrival
+        return self.arrival < other.arrival  # for the heaps of the lanes
 
     @property
     def move(self) -> Move:
@@ -152,10 +152,10 @@ class MoveQueue:
 
     def examined_earlier(self, examined: Iterable[tuple[StoredMove, Action | Refusal]]) -> list[str]:
         """Queue moves of an earlier run as they are planned now, and remove those refused; returns the files of these.
-
         Moves that were dropped or queued again since the examination stay as they are.
         """
         with self._lock:
+            # the others were dropped, or queued again, since the examination
             known = [(move.path, made, move.finding) for move, made in examined if move.path in self._earlier]
             for path, made, finding in known:
                 if isinstance(made, Action):
@@ -166,8 +166,7 @@ class MoveQueue:
         return [path for path, made, _ in known if isinstance(made, Refusal)]
 
     def _enter(self, each: QueuedMove, name: Lane) -> None:
-        """Let a move wait for its turn, unless it was dropped meanwhile."""
-        if self._is_queued(each):
+        if self._is_queued(each):  # else it was dropped while it was examined
             heappush(self._waiting.setdefault(each.action.finding, {}).setdefault(name, []), each)
 
     def has(self, path: str) -> bool:
@@ -212,27 +211,26 @@ class MoveQueue:
         self._held = frozenset(finding_keys)
 
     def drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
-        """Drop these moves. Returns the dropped actions.
-
-        This includes moves whose files are being examined. A move that the engine has begun is completed.
+        """Drop these moves. Returns the dropped actions. This includes moves whose files are being examined. A move
+        that the engine has begun is completed.
         """
         with self._lock:
             dropped = [each for each in self._moves.values() if chosen(each)]
             for each in dropped:
                 self._remove(each)
                 self._earlier.pop(each.action.path, None)
+            # a heap loses nothing from its middle: the lanes are made again without those that were dropped
             for key in {each.action.finding for each in dropped}:
                 for each in chain(*self._waiting.pop(key, {}).values()):
                     self._enter(each, None)
         return [each.action for each in dropped]
 
     def _is_queued(self, each: QueuedMove) -> bool:
-        """Whether it was not dropped meanwhile."""
         known = self._moves.get(each.action.path)
+        # another move of the path may have been queued since
         return known is not None and known.arrival == each.arrival
 
     def _remove(self, each: QueuedMove) -> bool:
-        """Whether it was not dropped before."""
         if not self._is_queued(each):
             return False
         key = each.action.finding
@@ -256,13 +254,14 @@ class MoveQueue:
         examined: list[QueuedMove] = []
         self._chosen.clear()
         try:
+            # at least one, however long it took: else a client under load would never move a file
             while (len(batch) < min(self.batch, most) and not ((batch or needless) and enough())
                    and (found := self._take(sorted_out, requests_only)) is not None):
                 taken, lane = found
                 examined.append(taken)
                 each, why_not = self._checked(taken, now)
                 if isinstance(why_not, Refusal):
-                    examined.pop()
+                    examined.pop()  # it goes back into a lane
                     delays.setdefault(each.action.finding, why_not)
                     self._delay(each, lane, why_not, sorted_out)
                     if why_not.reason is Reason.LIMIT and not why_not.what:
@@ -274,6 +273,7 @@ class MoveQueue:
                     batch.append(self._spend(each, now))
                     self._chosen.update(iter(each.cost.targets if each.cost is not None else ()))
                 self._end_turn(each.action.finding)
+        # whatever failed, neither the moves nor their budget may be lost
         except BaseException:
             with self._lock:
                 for each in examined:
@@ -281,6 +281,7 @@ class MoveQueue:
             for each in batch:
                 self.give_back(each, now)
             raise
+        # at the end and at once: a drop during the calls above counts, and the engine gets none of its moves
         with self._lock:
             self.delays, kept = delays, {each.arrival for each in examined if self._remove(each)}
         for each in batch:
@@ -296,31 +297,34 @@ class MoveQueue:
             ready = ((key, open_lanes) for key, lanes in self._waiting.items()
                      if key not in self._held and (key[0] in BY_ADMINISTRATOR or not requests_only)
                      and (open_lanes := [name for name in lanes if sorted_out[key, name] < MAX_SORTED]))
+            # the order of turns decides among equals: min() takes the first
             found = min(ready, key=lambda each: is_background(each[0]), default=None)
             if found is None:
                 return None
             lanes = self._waiting[found[0]]
-            name = min(found[1], key=lambda name: lanes[name][0])
+            name = min(found[1], key=lambda name: lanes[name][0])  # the oldest of all
             each = heappop(lanes[name])
             if not lanes[name]:
                 del lanes[name]
             return each, name
 
     def _delay(self, each: QueuedMove, name: Lane, why: Refusal, sorted_out: Counter[tuple[FindingKey, Lane]]) -> None:
-        """Put a move into the lane of what delays it, which waits until the next batch."""
         key, limit = each.action.finding, (why.reason, why.what)
+        # a lane that gave many in vain is left alone in this batch
         sorted_out[key, name] += 1
-        sorted_out[key, limit] = MAX_SORTED
+        sorted_out[key, limit] = MAX_SORTED  # its limit is reached: no more are taken from it
         with self._lock:
             self._enter(each, limit)
 
     def _end_turn(self, key: FindingKey) -> None:
         with self._lock:
+            # to the end: a dictionary keeps the order of insertion
             if lanes := self._waiting.pop(key, None):
                 self._waiting[key] = lanes
 
     def _checked(self, each: QueuedMove, now: float) -> tuple[QueuedMove, Refusal | Outcome | None]:
         """The move as examined, and why it is not chosen: a limit, or the outcome of a needless move."""
+        # by the last known cost, before two requests to an MDT
         if (wait := self._wait(each.cost, each.action, now)) is not None:
             return each, wait
         try:
@@ -329,16 +333,16 @@ class MoveQueue:
             return each, Outcome.GONE
         if each.before is not None and same_shape(each.before, each.action.layout) and in_sync(each.before):
             return each, Outcome.ALREADY
+        # again: only now are its pools, targets and size known
         return each, self._wait(each.cost, each.action, now)
 
     def give_back(self, waiting: QueuedMove, now: float, share: float = 1.0) -> None:
         """Return the byte tokens of data that was not copied, so that a large busy file does not delay other moves."""
-        with self._lock:
+        with self._lock:  # the buckets have none of their own
             for give_back in waiting.spent:
                 give_back(share, now)
 
     def _wait(self, cost: MoveCost | None, action: Action, now: float) -> Refusal | None:
-        """The limit that the move has reached, by its last known cost."""
         cost = cost or MoveCost(action.size_bytes)
         refusal = self._directory_refusal(action) or self.full_for(cost, self._chosen) or self.jobs.idle(action)
         if refusal is None:
@@ -347,7 +351,6 @@ class MoveQueue:
         return refusal or next(filter(None, (budget.why_not(cost, now) for budget in self._budgets(action))), None)
 
     def _budgets(self, action: Action) -> list[Budget]:
-        """That of the scope of a move, and that of all moves."""
         own = self.guard.budget_of(action)
         return [self.budget] if own is None else [own, self.budget]
 
@@ -365,7 +368,6 @@ class MoveQueue:
                 self.pace.spend(waiting.action.finding, cost, now))))
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
-        """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""
         action = waiting.action
         try:
             status = self.filesystem.status(action.path)
@@ -383,6 +385,7 @@ class MoveQueue:
             refusal = Refusal(Reason.IS_DIRECTORY, "the path is a directory now")
         elif mirrored and not own_mirrors:
             refusal = Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make")
+        # a flash component that is smaller than the file is worse than none; the others are no such components
         elif (end is not None and status.size_bytes > end and not names_osts(action.layout) and not own_mirrors
               and action.undoes is None):
             refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
@@ -396,11 +399,11 @@ class MoveQueue:
 
 
 def planned(wanted: Layout, before: Layout | None, size_bytes: int, fsname: str) -> tuple[Layout, MoveCost]:
-    """The whole layout for a file, with the mirrors that it keeps, and the cost of the copy.
-
-    ``wanted`` may be one mirror alone, to be added. Where mirrors in sync are given up, nothing is copied.
+    """The whole layout for a file, with the mirrors that it keeps, and the cost of the copy. ``wanted`` may be one
+    mirror alone, to be added. Where mirrors in sync are given up, nothing is copied.
     """
     copied = one_mirror(mirrors(wanted)[-1]) if wanted.mirror_count > 1 else wanted
+    # mirrors are given up, and nothing is copied
     if before is not None and before.mirror_count > 1 and in_sync(before):
         size_bytes = 0
     cost = cost_of_move(size_bytes, before, copied, fsname)

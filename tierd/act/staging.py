@@ -156,9 +156,8 @@ QueueOrder = Callable[[str, str, str, OrderPlan], int]
 
 
 class Stager:
-    """Plans stagings, and follows their moves to the end.
-
-    :meth:`plan` runs in the thread that plans, :meth:`follow` in the thread that moves files; all others in any thread.
+    """Plans stagings, and follows their moves to the end. :meth:`plan` runs in the thread that plans, :meth:`follow` in
+    the thread that moves files; all others in any thread.
     """
 
     def __init__(self, gate: Gate, store: StagingStore, filesystem: Filesystem, settings: Settings, clock: Clock,
@@ -183,10 +182,8 @@ class Stager:
         return len(self._open)
 
     def accept(self, stagings: Sequence[Staging]) -> list[Staging]:
-        """Store stagings for the next plan. Raises ValueError if too many are open.
-
-        A staging that the same job has open already, or that comes twice, is not added again. So a request may be
-        repeated.
+        """Store stagings for the next plan. Raises ValueError if too many are open. A staging that the same job has
+        open already, or that comes twice, is not added again. So a request may be repeated.
         """
         with self._lock:
             if len(self._open) + len(stagings) > MAX_OPEN:
@@ -212,7 +209,7 @@ class Stager:
                 self._plan(staging)
 
     def _plan(self, staging: Staging) -> None:
-        """Plan one staging. The file system is asked without the lock."""
+        # without the lock: the user database and the file system may hang
         user = self._user_of(staging.uid, staging.gid)
         found = OrderPlan(left_out=Counter([user])) if isinstance(user, Refusal) else self._made(staging, user)
         in_place = sum(count for why, count in found.left_out.items() if why.reason == Reason.HAS_LAYOUT)
@@ -224,6 +221,7 @@ class Stager:
             what = "stage in" if staging.direction == "promote" else "stage out"
             planned = replace(staging, state=StagingState.MOVING, files=len(found.actions), in_place=in_place,
                               size_bytes=found.size_bytes, left_out=left_out)
+            # under the lock: a cancel drops all of its moves, or comes before all of them
             number = self._queue_order(OrderKind.STAGING, staging.by,
                                        f"{staging.by} asked to {what} {quoted(staging.path)}", found)
             self._put(replace(planned, finding=number))
@@ -242,9 +240,8 @@ class Stager:
             return OrderPlan(left_out=Counter([of_error(error)]))
 
     def follow(self) -> None:
-        """End the stagings whose moves have all ended, and those whose deadline has passed.
-
-        It runs in the thread that takes moves from the queue: a move is then queued, or handed over, or ended.
+        """End the stagings whose moves have all ended, and those whose deadline has passed. It runs in the thread that
+        takes moves from the queue: a move is then queued, or handed over, or ended.
         """
         now = self._clock.now()
         with self._lock:
@@ -286,7 +283,7 @@ class Stager:
 
     def _end(self, staging: Staging, state: StagingState) -> None:
         with self._lock:
-            if staging.id in self._open:
+            if staging.id in self._open:  # no other thread has ended it
                 self._put(replace(staging, state=state, ended_at=self._clock.now()))
                 self.counts[staging.direction, state] += 1
 

@@ -77,7 +77,6 @@ def earlier_layout(entry: Entry, pools: Mapping[str, tuple[str, ...]]) -> Layout
 
 
 def _pool_of(component: Component, pools: Mapping[str, tuple[str, ...]]) -> str:
-    """The smallest pool with all targets of the component's objects; "" for a component without objects."""
     indices = {stripe.ost_index for stripe in component.objects}
     if not indices:
         return ""
@@ -87,7 +86,7 @@ def _pool_of(component: Component, pools: Mapping[str, tuple[str, ...]]) -> str:
         named = ", ".join(f"OST{index:04x}" for index in sorted(indices))
         raise ValueError(f"the file had no pool and was on {named}, and no pool has all of these: create one "
                          "(lctl pool_new, pool_add), or move the file by hand (lfs migrate --non-block -o)")
-    return min(holding)[1]
+    return min(holding)[1]  # the smallest says most about where the file was
 
 
 SEARCH_SECONDS = 10.0
@@ -127,13 +126,13 @@ class Search:
     """The first error."""
 
     def step(self, filesystem: Filesystem, entry: Entry, stop: Callable[[], bool]) -> None:
-        """Restore the earlier default of directories that inherited the one of an act, until ``stop``.
-
-        A directory with another default got it from somebody: it and all below it are left alone.
+        """Restore the earlier default of directories that inherited the one of an act, until ``stop``. A directory with
+        another default got it from somebody: it and all below it are left alone.
         """
         while self.waiting and not stop():
-            place = self.waiting.pop()
+            place = self.waiting.pop()  # the deepest first keeps the list short
             try:
+                # the directory of the act itself has its default back already
                 became = Below.PASSED if place == self.place else self.restore_one(filesystem, place, entry)
                 self.found[became] += 1
                 if became in {Below.RESTORED, Below.PASSED}:
@@ -146,12 +145,14 @@ class Search:
     def restore_one(self, filesystem: Filesystem, place: str, entry: Entry) -> Below:
         present = filesystem.layout(place)
         has_it = present is not None and same_default(present, entry.after)
+        # most directories end here, for one request
         if not has_it and not any(self.own.values()) and not self.resumed:
             return Below.ANOTHER
         status = filesystem.status(place)
         own = [self.own[name] for name in (place, str(status.fid)) if name in self.own]
         if own:
             return Below.PASSED if any(own) else Below.ANOTHER
+        # the undo that was interrupted has restored it, though maybe not those below
         if self.resumed and same_default(present, entry.before) and not _is_older(status, entry):
             return Below.PASSED
         if not has_it or status.mtime >= self.until - _CLOCKS_DIFFER_SECONDS:
@@ -188,7 +189,7 @@ def _hand_down(journal: Journal, filesystem: Filesystem, entry: Entry, *, again:
     each later one restores the default of the one before it. ``again``: it may be entered already. Returns
     :attr:`Search.own` and :attr:`Search.until`.
     """
-    recorded = journal.entry(entry.id) or entry
+    recorded = journal.entry(entry.id) or entry  # has the path at the time of the act
     undoing = [each for each in journal.undoing() if each.kind == entry.kind and each.id != entry.id]
     in_force = sorted((*journal.judgements.default_layouts_in_force(), *undoing), key=lambda each: each.id)
     until = min((each.intended_at for each in in_force if each.id > entry.id and each.fid == entry.fid is not None
@@ -208,22 +209,21 @@ def _hand_down(journal: Journal, filesystem: Filesystem, entry: Entry, *, again:
                 if act.outcome == Outcome.UNDOING:  # it may have restored what it had inherited
                     with suppress(OSError):
                         Search().restore_one(filesystem, located(act, filesystem).place, entry)
-            if act.outcome == Outcome.DONE:
+            if act.outcome == Outcome.DONE:  # later ones restore what this one has set
                 break
     return through, until
 
 
 def _inherited(filesystem: Filesystem, act: Entry, entry: Entry, recorded: str) -> bool:
-    """Whether the directory of an act is below that of another, or was, and no older than the other act.
-
-    Another directory may have the path ``recorded`` now, if that of the other act was renamed.
+    """Whether the directory of an act is below that of another, or was, and no older than the other act. Another
+    directory may have the path ``recorded`` now, if that of the other act was renamed.
     """
     above = join(entry.place, "")  # /proj2 is not below /proj
     try:
         place = located(act, filesystem).place
         if _is_older(filesystem.status(place), entry):
             return False
-    except OSError:
+    except OSError:  # by the recorded paths, then
         return act.place.startswith((above, join(recorded, "")))
     return place.startswith(above) or (recorded == entry.place and act.place.startswith(above))
 
@@ -241,9 +241,8 @@ class Has(Enum):
 
 
 def located(entry: Entry, filesystem: Filesystem) -> Entry:
-    """The act with the present path of its file or directory, which may have been renamed.
-
-    Raises FileNotFoundError if it was removed, and OSError.
+    """The act with the present path of its file or directory, which may have been renamed. Raises FileNotFoundError if
+    it was removed, and OSError.
     """
     if entry.fid is None:
         return entry
@@ -257,9 +256,8 @@ def located(entry: Entry, filesystem: Filesystem) -> Entry:
 
 
 def present_state(entry: Entry, filesystem: Filesystem, earlier: Layout | None = None) -> tuple[Has, Default]:
-    """What the place of an act has, compared with the act, and its layout.
-
-    ``earlier`` is the layout that undoes a move. Raises FileNotFoundError if the place is gone, and OSError.
+    """What the place of an act has, compared with the act, and its layout. ``earlier`` is the layout that undoes a
+    move. Raises FileNotFoundError if the place is gone, and OSError.
     """
     present = default_of(filesystem, entry.kind, entry.place)
     if filesystem.status(entry.place).fid != entry.fid and entry.fid is not None:
@@ -272,9 +270,8 @@ def present_state(entry: Entry, filesystem: Filesystem, earlier: Layout | None =
 
 
 class UndoResult(NamedTuple):
-    """UNDONE, or the outcome of an undo that did not succeed, with the reason.
-
-    UNDER_WAY if another thread is undoing the act. UNDOING if the directory is restored, and the search below goes on.
+    """UNDONE, or the outcome of an undo that did not succeed, with the reason. UNDER_WAY if another thread is undoing
+    the act. UNDOING if the directory is restored, and the search below goes on.
     """
 
     outcome: Outcome
@@ -310,10 +307,11 @@ class Undo:
     def __call__(self, entry: Entry, reason: str) -> UndoResult:
         """Undo one act. Returns the outcome and the reason. Maintenance windows do not prevent an undo."""
         with self._lock:
-            if entry.id in self._busy:
+            if entry.id in self._busy:  # a verdict and an administrator may want the same
                 return UndoResult(Outcome.UNDER_WAY, "the undo of this act is under way")
             self._busy.add(entry.id)
         try:
+            # read again: another undo may have ended since the caller read it
             result = self._attempted(self._journal.entry(entry.id) or entry, reason)
             if result.outcome == Outcome.UNDONE:
                 with self._lock:
@@ -338,6 +336,7 @@ class Undo:
             return UndoResult(Outcome.FAILED, error.strerror or str(error))
         except ValueError as error:
             result = UndoResult(Outcome.REFUSED, str(error))
+        # it can not go on: the act is in force, else each start would resume an undo that is refused
         if entry.outcome == Outcome.UNDOING and not result.restored and result.outcome != Outcome.FAILED:
             self._searches.pop(entry.id, None)
             self._journal.end(entry.id, Outcome.DONE, f"not undone: {result.detail}", self._clock.now())
@@ -368,6 +367,7 @@ class Undo:
             what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
             return UndoResult(Outcome.REFUSED, f"somebody has changed the {what} since")
         earlier = earlier_layout(entry, self._filesystem.pools()) if entry.kind == ActKind.MIGRATE else None
+        # followers too: a leader that takes over must know that the place may be restored already
         self._journal.begin_undo(entry.id, self._clock.now())
         try:
             self._journal.publish()
@@ -380,10 +380,6 @@ class Undo:
         return result
 
     def _restored(self, entry: Entry, earlier: Layout | None) -> UndoResult:
-        """Restore a default, or move a file to its earlier layout. Raises OSError and ValueError.
-
-        Subdirectories that got a default striping keep their stripes, and pass nothing on.
-        """
         if earlier is not None:
             (moved,) = outcome_of_each(self._mover.move, [Move(
                 entry.place, earlier, entry.fid,
@@ -392,21 +388,24 @@ class Undo:
             if moved.result is MoveResult.DOUBTFUL:
                 self._trip(f"a file is not as expected after the undo of its move: {entry.place}")
             return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)
+        # directories that were created under a default striping keep their stripes, and pass nothing on
         set_default(self._filesystem, entry.kind, entry.place, entry.before)
+        # Lustre may change what it accepts
         if same_default(default_of(self._filesystem, entry.kind, entry.place), entry.before):
             return UndoResult(Outcome.UNDONE, "")
         return UndoResult(Outcome.FAILED, f"Lustre changed the {WORDS[entry.kind]} while restoring it")
 
     def _with_inherited(self, reason: str, entry: Entry, *, resumed: bool) -> UndoResult:
-        """Restore also the directories that inherited the default, for a while, from where the search is."""
         if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
             return UndoResult(Outcome.UNDONE, reason)
         begun = self._clock.now()
+        # a restart goes on with the search
         self._journal.begin_undo(entry.id, begun)
         search = self._searches.pop(entry.id, None)
         if search is None or search.place != entry.place:  # it was renamed
             search = Search(entry.place, search.reason if search else reason, resumed, [entry.place])
         search.own, search.until = _hand_down(self._journal, self._filesystem, entry, again=resumed)
+        # also if the clock was set back, which gives a negative time
         search.step(self._filesystem, entry, lambda: self.held() is not None
                     or not 0 <= self._clock.now() - begun <= SEARCH_SECONDS)
         if search.waiting:
@@ -415,13 +414,12 @@ class Undo:
 
 
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
-    """Close every act that was under way. Yields each as it was, with its outcome now and the detail.
-
-    An undo stays under way unless it is found done; that of a default layout is not over before the directories below
-    are looked at.
+    """Close every act that was under way. Yields each as it was, with its outcome now and the detail. An undo stays
+    under way unless it is found done; that of a default layout is not over before the directories below are looked at.
     """
     for entry in journal.unfinished():
         outcome, detail = _outcome_found(entry, filesystem)
+        # it has the default of the later act, which nobody else has set
         if outcome == Outcome.INTERRUPTED and entry.outcome == Outcome.UNDOING and journal.later_in_force(entry):
             outcome, detail = Outcome.UNDOING, NOT_UNDONE
         journal.end(entry.id, outcome, detail, now)

@@ -68,17 +68,19 @@ def permits(status: FileStatus, acl: bytes, user: User, wanted: Right) -> bool:
     if user.uid == 0:
         return True
     if user.uid == status.uid:
-        return wanted in Right(status.mode >> 6 & 7)
+        return wanted in Right(status.mode >> 6 & 7)  # even where the group has more
     if not acl:
         group = status.gid in user.groups
         return wanted in Right(status.mode >> 3 & 7 if group else status.mode & 7)
     entries = acl_entries(acl)
     mask = next((rights for tag, rights, _ in entries if tag == _MASK), Right(7))
     for tag, rights, owner in entries:
+        # the entry of a user decides alone, as that of the owner does
         if tag == _USER and owner == user.uid:
             return wanted in rights & mask
     groups = [rights & mask for tag, rights, owner in entries
               if (tag == _GROUP and owner in user.groups) or (tag == _GROUP_OBJ and status.gid in user.groups)]
+    # one entry of a group must have all rights: they do not add up
     if groups:
         return any(wanted in rights for rights in groups)
     return any(wanted in rights for tag, rights, _ in entries if tag == _OTHER)
@@ -112,7 +114,6 @@ class RightsCheck:
             return of_error(error)
 
     def _search(self, directory: str) -> Refusal | None:
-        """Refuses a path through a directory that the user may not search, or through one above it."""
         place = directory or "/"
         if place not in self._directories:
             above = self._search(directory.rpartition("/")[0]) if directory else None
@@ -121,7 +122,7 @@ class RightsCheck:
 
     def _refusal(self, path: str, status: FileStatus, wanted: Right) -> Refusal | None:
         try:
-            own = self._user.uid in {0, status.uid}
+            own = self._user.uid in {0, status.uid}  # both need no ACL, which is a request
             allowed = permits(status, b"" if own else self._acl(path), self._user, wanted)
         except ValueError as error:
             return Refusal(Reason.UNREADABLE, f"the ACL of {quoted(path)} cannot be read: {error}")

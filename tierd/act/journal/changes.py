@@ -112,6 +112,7 @@ class JournalChanges:
 
     def forget(self, until: int, position: int) -> None:
         """The copy has all changes up to a number; ``position`` is the sequence of the last message in the stream."""
+        # a power cut repeats messages, which changes nothing: a row is applied twice
         with self._db.transaction(durable=False):
             self._db.execute("DELETE FROM changed_rows WHERE seq <= ?", (until,))
             set_position(self._db, position)

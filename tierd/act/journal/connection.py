@@ -30,18 +30,18 @@ def journal_errors(path: str | Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         if isinstance(error, _PROGRAM_ERRORS):
-            raise
+            raise  # a bug of tierd
         raise JournalError(None, f"the journal: {error}", str(path)) from error
 
 
 class JournalLock:
     """Allows one process to write a journal, by a lock file next to it that the kernel releases when the process ends.
-
     Held from construction until :meth:`close`. Raises OSError EBUSY if another process holds it.
     """
 
     def __init__(self, journal: Path) -> None:
         journal.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        # O_CLOEXEC: a child that outlives tierd would keep the lock
         self._descriptor = os.open(f"{journal}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -122,11 +122,11 @@ class SharedConnection:
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[None]:
-        """Write all statements of this thread atomically. Other threads wait.
-
-        A power cut may undo what is not ``durable``, as a whole; a kill does not.
+        """Write all statements of this thread atomically. Other threads wait. A power cut may undo what is not
+        ``durable``, as a whole; a kill does not.
         """
         with self.lock:
+            # with a write-ahead log, NORMAL leaves the sync to the next checkpoint
             if not durable:
                 self.raw.execute("PRAGMA synchronous=NORMAL")
             try:
@@ -236,10 +236,8 @@ CREATE INDEX IF NOT EXISTS rates_by_time ON rates(time, step);
 
 
 def open_journal(path: Path) -> tuple[SharedConnection, bool]:
-    """Open the file for the threads of the one process that writes it; the second value is whether it is new.
-
-    Each statement is on the disk before it returns. Raises JournalError if the file is not a journal, or has another
-    format.
+    """Open the file for the threads of the one process that writes it; the second value is whether it is new. Each
+    statement is on the disk before it returns. Raises JournalError if the file is not a journal, or has another format.
     """
     with suppress(OSError):  # the file exists, or cannot be made, which SQLite reports better
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY))
@@ -274,7 +272,8 @@ def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
 
 def _create(db: sqlite3.Connection) -> None:
     """Make a new file a journal, with all tables or none, so that a kill leaves a file that is known."""
-    db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has no effect after the first table
+    # first: a kill before the tables leaves a file that is known
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute("PRAGMA journal_mode=WAL")
     db.executescript(f"BEGIN IMMEDIATE;{TABLES}PRAGMA user_version = {VERSION};COMMIT;")

@@ -167,10 +167,8 @@ class StoredMove:
 
 
 class QueueStore:
-    """Stores queued moves, so that neither a restart nor a kill loses them.
-
-    A row holds the requested move without the layout: after a restart the layout follows from the present file and
-    settings (:mod:`tierd.act.orders`).
+    """Stores queued moves, so that neither a restart nor a kill loses them. A row holds the requested move without the
+    layout: after a restart the layout follows from the present file and settings (:mod:`tierd.act.orders`).
     """
 
     def __init__(self, db: SharedConnection, maximum: int = MAX_STORED) -> None:

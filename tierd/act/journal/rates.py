@@ -52,6 +52,7 @@ class RateRecords:
 
     def remove_old(self, now: float, most: int) -> bool:
         """Remove some of the records that are too old; whether there were any."""
+        # any() ends at the first length with old records: one portion for each call
         return any(self._db.execute(
             "DELETE FROM rates WHERE rowid IN (SELECT rowid FROM rates WHERE step = ? AND time < ? LIMIT ?)",
             (step, now - kept, most)).rowcount > 0 for step, kept in KEPT_SECONDS.items())
@@ -86,13 +87,13 @@ class RateReader:
         self._query = query
 
     def of_name(self, kind: str, name: str, since: float, until: float, now: float) -> list[Point]:
-        """The points of one target or job, oldest first, without times in which its rates are not known.
-
-        The newest records are not yet part of means over longer times.
+        """The points of one target or job, oldest first, without times in which its rates are not known. The newest
+        records are not yet part of means over longer times.
         """
         steps = [step for step in sorted(KEPT_SECONDS, reverse=True) if step <= step_of(now - since)]
         found: list[Point] = []
         last, names, place, whole = since, b"", -1, True
+        # finer ones only from where the longer ones end
         for step in steps:
             for time, packed, numbers in self._query(
                     "SELECT time, names, numbers FROM rates WHERE step = ? AND kind = ? AND time > ? AND time <= ? "

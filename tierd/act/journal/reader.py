@@ -66,9 +66,7 @@ class JournalReader:
 
     def last_by_case(self, count: int, wanted: Wanted) -> tuple[list[Entry], list[tuple[int, CaseMoves]]]:
         """The last acts, oldest first, and those that are several moves because of one finding as sums, each with the
-        number of the last one.
-
-        Of all acts that are wanted, only the last ``MOST_SUMMED`` are considered.
+        number of the last one. Of all acts that are wanted, only the last ``MOST_SUMMED`` are considered.
         """
         where, values = wanted.clause()
         chosen = f"SELECT * FROM actions {where} ORDER BY id DESC LIMIT {MOST_SUMMED}"  # noqa: S608
@@ -94,7 +92,6 @@ class JournalReader:
         return self._entries(f"WHERE id IN ({places(numbers)}) ORDER BY id DESC", *numbers)
 
     def _entries(self, where: str, *values: Value) -> list[Entry]:
-        """Acts in the reverse order of a query."""
         return [entry_of(row) for row in reversed(
             self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where}", *values))]  # noqa: S608
 
@@ -123,7 +120,6 @@ class JournalReader:
 
     def complete_since(self) -> float | None:
         """Time from which the journal has every act: older ones were removed, or there are none. None if it is empty.
-
         Acts in force are there though they are older.
         """
         removed = self._all("SELECT value + 0.0 FROM state WHERE name = 'removed_before'")
@@ -199,9 +195,8 @@ class JournalReader:
                                since, until, f"{CASE_SERIES}{finding}"))
 
     def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:
-        """Series of a period, by name, without those of cases.
-
-        Each has at most ``most`` points, spread evenly over the recorded time.
+        """Series of a period, by name, without those of cases. Each has at most ``most`` points, spread evenly over the
+        recorded time.
         """
         (first, last), = self._all("SELECT ifnull(min(time), 0), ifnull(max(time), 0) FROM samples "
                                    "WHERE time BETWEEN ? AND ?", since, until)
@@ -226,9 +221,8 @@ class JournalReader:
                                 "FROM removed_by_finding WHERE finding = ?", finding, finding))
 
     def sums_of_period(self, since: float, until: float) -> PeriodSums:
-        """Sums of the acts that began in a period, and the numbers of findings by kind and of verdicts.
-
-        Records that were removed are included by days (UTC): a day counts if its middle is in the period.
+        """Sums of the acts that began in a period, and the numbers of findings by kind and of verdicts. Records that
+        were removed are included by days (UTC): a day counts if its middle is in the period.
         """
         removed, span = "FROM removed_by_day WHERE what = ? AND day * 86400 + 43200 BETWEEN ? AND ?", (since, until)
         acts = summed(self._all("SELECT kind, outcome, count(*), sum(size_bytes) FROM actions "  # noqa: S608

@@ -137,10 +137,8 @@ class ClockGuard:
 
 
 class Retention:
-    """Removes what is older than the journal keeps, one portion a call. For one thread.
-
-    Each portion is one transaction, its sums included: a kill between two portions, or in one, loses and doubles
-    nothing.
+    """Removes what is older than the journal keeps, one portion a call. For one thread. Each portion is one
+    transaction, its sums included: a kill between two portions, or in one, loses and doubles nothing.
     """
 
     def __init__(self, db: SharedConnection, directories: ActDirectories, rates: RateRecords) -> None:
@@ -153,10 +151,8 @@ class Retention:
         self._next_pass_at = -1e18
 
     def step(self, now: float, keep_seconds: float, in_use: Collection[int] = ()) -> None:
-        """Remove one portion; nothing until the next pass once all that is old is removed.
-
-        ``keep_seconds`` 0 keeps acts and findings for ever. ``in_use`` has the numbers of findings that hold or are
-        cases.
+        """Remove one portion; nothing until the next pass once all that is old is removed. ``keep_seconds`` 0 keeps
+        acts and findings for ever. ``in_use`` has the numbers of findings that hold or are cases.
         """
         if 0 <= self._next_pass_at - now <= PASS_SECONDS:  # above that, the clock was set back
             return
@@ -183,6 +179,7 @@ class Retention:
                                 "ORDER BY time LIMIT ?)", (old.now - SAMPLES_SECONDS, PORTION)).rowcount > 0
 
     def _acts(self, old: _Old) -> bool:
+        # the highest number stays, because SQLite would give it to the next act
         gone = self._chosen(
             f"SELECT id FROM actions WHERE {_ENDED} < ? AND finding NOT IN ({old.in_use}) AND "  # noqa: S608
             "NOT EXISTS (SELECT 1 FROM waiting_moves WHERE finding = actions.finding) AND outcome != 'undoing' AND NOT "
@@ -202,6 +199,7 @@ class Retention:
         return True
 
     def _findings(self, old: _Old) -> bool:
+        # the highest number stays, as above
         gone = self._chosen(
             f"SELECT id FROM findings WHERE time < ? AND id NOT IN ({old.in_use}) AND "  # noqa: S608
             "NOT EXISTS (SELECT 1 FROM actions WHERE finding = findings.id) AND "
@@ -217,7 +215,6 @@ class Retention:
         return True
 
     def _judgements(self, old: _Old) -> bool:
-        """Verdicts on findings that are gone, but for the last of each class."""
         gone = self._chosen(
             f"SELECT finding FROM judgements old WHERE time < ? AND finding NOT IN ({old.in_use}) AND "  # noqa: S608
             "NOT EXISTS (SELECT 1 FROM findings WHERE id = old.finding) AND (verdict NOT IN ('helped', 'did-not-help') "
@@ -244,11 +241,8 @@ class Retention:
         _set_state(self._db, "removed_before", repr(time))
 
     def _shrink(self, _: _Old) -> bool:
-        """Give some unused pages back to the file system; whether any were.
-
-        A quarter of the file stays unused: new records use it.
-        """
         free = pragma(self._db, "freelist_count")
+        # a quarter of the file stays unused, for new records
         if free < MIN_FREE_PAGES or free * 4 < pragma(self._db, "page_count"):
             return False
         self._db.execute_whole(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")

@@ -63,7 +63,7 @@ class Journal:
         if copied:
             self.changes = JournalChanges(self.db)
         else:
-            end_copies(self.db)
+            end_copies(self.db)  # nobody would take them, and they would grow for ever
         self.publish: Callable[[], None] = lambda: None
         """Returns when followers can get all changes. Called after intents, before the acts. Raises OSError."""
         self.queue = QueueStore(self.db)
@@ -81,9 +81,8 @@ class Journal:
         self.db.close()
 
     def remove_old(self, now: float, keep_seconds: float, in_use: Collection[int] = ()) -> None:
-        """Remove one portion of the old records, unless the clock has jumped lately. Call it in every cycle.
-
-        See :meth:`tierd.act.journal.retention.Retention.step` for the arguments.
+        """Remove one portion of the old records, unless the clock has jumped lately. Call it in every cycle. See
+        :meth:`tierd.act.journal.retention.Retention.step` for the arguments.
         """
         if self._clock_guard.trusted(now):
             self.retention.step(now, keep_seconds, in_use)
@@ -118,10 +117,10 @@ class Journal:
              action.undoes)).lastrowid
 
     def end(self, entry: int, outcome: Outcome, detail: str, now: float) -> None:
-        """Enter the outcome of an act.
-
-        ``detail`` may be the output of ``lfs`` with file names in it: any bytes, of any length.
+        """Enter the outcome of an act. ``detail`` may be the output of ``lfs`` with file names in it: any bytes, of any
+        length.
         """
+        # SQLite nests no transactions; and only with the lock is it known whose transaction is open
         with self.db.lock, nullcontext() if self.db.raw.in_transaction else self.db.transaction(durable=False):
             self._change(entry, "outcome", outcome, detail, now)
 
@@ -158,6 +157,7 @@ class Journal:
 
     def set_state(self, values: Mapping[str, str]) -> None:
         """Store the values that have changed."""
+        # what is unchanged costs neither a write to the disk nor a row for followers
         known: dict[str, str] = dict(row for name in values for row in self.db.execute(
             "SELECT name, value FROM state WHERE name = ?", (name,)))
         self.db.executemany("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -184,6 +184,7 @@ class Journal:
 
     def was_moved(self, fid: Fid, since: float) -> bool:
         """Whether tierd was moving a file, or moving it back, at some time since then."""
+        # without an end it is under way; the expression is that of the index actions_by_end
         return self.db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
                                 "ifnull(ended_at, 1e18) >= ? LIMIT 1", (str(fid), since)).fetchone() is not None
 
@@ -234,6 +235,7 @@ class Journal:
 
     def undone_at(self, place: str, *, move: bool = False) -> float:
         """When a default layout of a directory, or a move of a file, was last undone, or being undone; 0 if never."""
+        # two queries, since each outcome has a partial index of its own
         (time,) = self.db.execute(
             "SELECT ifnull(max(ended_at), 0) FROM (SELECT * FROM actions WHERE place = ?1 AND outcome = 'undone' UNION "
             "ALL SELECT * FROM actions WHERE outcome = 'undoing' AND place = ?1) WHERE (kind = 'migrate') = ?2",
@@ -252,6 +254,7 @@ class Journal:
 
     def later_in_force(self, entry: Entry) -> list[Entry]:
         """Later acts in force of the same kind on the same directory, in order; none if its FID is unknown."""
+        # the pluses keep SQLite to the index of the FID
         return _acts(self.db, "WHERE fid = ? AND id > ? AND +kind = ? AND +outcome = 'done'", str(entry.fid), entry.id,
                      entry.kind)
 
@@ -298,7 +301,7 @@ class Journal:
 
 
 def _acts(db: SharedConnection, where: str, *values: int | str) -> list[Entry]:
-    """Acts in order. All rows are fetched at once, so that the caller may write the journal in its loop."""
+    # all at once, so that the caller may write the journal in its loop
     return [entry_of(row) for row in db.execute(
         f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id", values)]  # noqa: S608
 
@@ -340,9 +343,8 @@ class Judgements:
         return [row[0] for row in rows]
 
     def won_back_by_pool(self, kind: str, last: int = 20) -> dict[str, list[float]]:
-        """What the last acts against a kind of finding won back, by pool, of any component size, the newest first.
-
-        The pool "" is data on the MDT.
+        """What the last acts against a kind of finding won back, by pool, of any component size, the newest first. The
+        pool "" is data on the MDT.
         """
         rows = self._db.execute("SELECT pool, won_back FROM judgements WHERE kind = ? AND "
                                 "verdict IN ('helped', 'did-not-help') ORDER BY time DESC", (kind,))
@@ -353,9 +355,8 @@ class Judgements:
         return found
 
     def acted_on(self, since: float) -> Iterator[tuple[int, Finding, list[Entry], Verdict]]:
-        """Findings whose default layouts were set since then and are in force, with these acts.
-
-        First those without a verdict, then those with the verdict ``helped`` and waiting moves.
+        """Findings whose default layouts were set since then and are in force, with these acts. First those without a
+        verdict, then those with the verdict ``helped`` and waiting moves.
         """
         rows = self._db.execute(
             "SELECT id, (SELECT verdict FROM judgements WHERE finding = findings.id) AS judged FROM findings WHERE "

@@ -57,9 +57,8 @@ def read_facts(calls: Calls, path: str) -> FileFacts:
 
 
 def read_open_facts(calls: Calls, descriptor: int, hsm: Hsm | None = None) -> FileFacts:
-    """Facts of an open file; only status and FID if it is not a regular file.
-
-    ``hsm`` is its archive state, if it was read just before: each read is a request to the MDT.
+    """Facts of an open file; only status and FID if it is not a regular file. ``hsm`` is its archive state, if it was
+    read just before: each read is a request to the MDT.
     """
     status = calls.status(descriptor)
     fid = calls.fid(descriptor)
@@ -175,7 +174,6 @@ def _of_archive(facts: FileFacts) -> Iterator[Refusal]:
 
 
 def _of_present(move: Move, facts: FileFacts) -> Iterator[Refusal]:
-    """Of the present layout, and of what is not as it was when the file was chosen."""
     layout = facts.layout
     for component in layout.components if layout is not None else ():
         words = set(component.pattern.split(","))
@@ -200,9 +198,8 @@ def _of_present(move: Move, facts: FileFacts) -> Iterator[Refusal]:
 
 
 def _of_wanted(wanted: Layout, size_bytes: int, present: Layout | None) -> Iterator[Refusal]:
-    """Refuses a layout that Lustre would not place as requested, or that is too short for the file.
-
-    A layout that names the OST of each stripe needs no pool: components without OSTs hold no data.
+    """Refuses a layout that Lustre would not place as requested, or that is too short for the file. A layout that names
+    the OST of each stripe needs no pool: components without OSTs hold no data.
     """
     end: int | None = 0
     if wanted.mirror_count > 1:
@@ -213,6 +210,7 @@ def _of_wanted(wanted: Layout, size_bytes: int, present: Layout | None) -> Itera
         end = component.extent_end
         if set(component.pattern.split(",")) - {"raid0", "mdt", "overstriped"}:
             yield Refusal(Reason.WANTED_LAYOUT, f"tierd cannot request the layout pattern {component.pattern!r}")
+        # "any target" would include those that the file should leave
         if not component.on_mdt and not component.pool and not names_osts(wanted):
             yield Refusal(Reason.WANTED_LAYOUT, f"the component from byte {component.extent_start} has no pool")
     if end is not None and size_bytes > end:

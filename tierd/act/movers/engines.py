@@ -35,9 +35,8 @@ does not exchange such layouts.
 
 
 class EitherEngine(FileEngine):
-    """One engine, and another one for the files that only that one can move.
-
-    The first one examines each file, so the other one costs nothing where it is not needed.
+    """One engine, and another one for the files that only that one can move. The first one examines each file, so the
+    other one costs nothing where it is not needed.
     """
 
     def __init__(self, first: FileEngine, other: FileEngine) -> None:
@@ -93,9 +92,8 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
 
 
 def job_tag(tree: Tree) -> dict[str, str]:
-    """Environment variables for ``lfs``, so that servers count its I/O as tierd's.
-
-    Empty if ``jobid_var`` does not name an environment variable (such as SLURM_JOB_ID).
+    """Environment variables for ``lfs``, so that servers count its I/O as tierd's. Empty if ``jobid_var`` does not name
+    an environment variable (such as SLURM_JOB_ID).
     """
     name = (tree.read("jobid_var") or b"").strip().decode("ascii", "replace")
     return {name: JOB_TAG} if _VARIABLE.fullmatch(name) else {}

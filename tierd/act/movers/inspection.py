@@ -83,6 +83,7 @@ class Verification:
         doubts = [*self._doubts_about_place(now, pools), *self._doubts_about_file(now, version)]
         result = MoveResult.DOUBTFUL if doubts else MoveResult.DONE
         reason = "verification" if doubts else ""
+        # the exchange was made, and only its answer was lost
         if not doubts and failure is not None and copied is not None:
             doubts.append(f"Lustre reported {failure}, but the move was done")
         if lost := before.belongings.names - now.belongings.names:  # an exchange touches none: somebody removed them
@@ -90,14 +91,11 @@ class Verification:
         return MoveOutcome(move, result, reason, "; ".join(doubts), now.layout)
 
     def _seen(self) -> tuple[FileFacts, int] | None:
-        """The file now and its data version; None if it is gone. Raises OSError if neither can be determined.
-
-        After an error, only the MDT decides whether the file still exists.
-        """
         for seconds in (*_LOOK_AGAIN_SECONDS, None):
             try:
                 now, version = self._examine_once()
             except OSError:
+                # after an error of a target: only the MDT knows whether the file still exists
                 with suppress(OSError):
                     if not self.calls.exists(self.before.fid):
                         return None
@@ -105,7 +103,7 @@ class Verification:
                     raise
                 self.clock.wait(seconds)
             else:
-                return None if now.status.link_count < 1 else (now, version)
+                return None if now.status.link_count < 1 else (now, version)  # removed, though this descriptor holds it
         raise AssertionError("the last attempt returns or raises")
 
     def _examine_once(self) -> tuple[FileFacts, int]:
@@ -125,18 +123,15 @@ class Verification:
             calls.close(descriptor)
 
     def _moved_by_others(self, now: FileFacts) -> bool:
-        """Whether somebody else changed the layout: the file has no object of tierd's copy.
-
-        It has other objects than before, or all of these and more (a mirror). If the engine does not know its copy,
-        only the layout shows this: it is not the requested one.
-        """
+        """Whether somebody else changed the layout: the file has no object of tierd's copy."""
         if now.layout is None:
             return False
         present, had, ours = _all_objects(now.layout), _all_objects(self.before.layout), self._objects_of_copy
+        # all earlier objects and more are a mirror that somebody made
         if present & ours or (present & had and not had <= present):
             return False
         if self.copied is None:
-            return not same_shape(now.layout, self.move.layout)
+            return not same_shape(now.layout, self.move.layout)  # all that shows without a known copy
         return bool(present and ours)
 
     @property
@@ -152,20 +147,17 @@ class Verification:
         return objects_outside_pool(now.layout, pools) + ([] if whole else ["only some of its objects are the copy's"])
 
     def _doubts_about_file(self, now: FileFacts, version: int) -> Iterator[str]:
-        """Doubts about FID and project, and, unless somebody has written to the file since, size and time.
-
-        Owner and mode are safe: Lustre refuses a copy of another owner. A known data version shows a write. Without it
-        a different modification time does. That time has whole seconds, so such an engine gets no file that was
-        modified just before the examination.
-        """
         before = self.before
         if now.fid != before.fid:
             yield f"the FID was {before.fid} and is {now.fid}"
+        # no doubt about owner and mode: Lustre refuses a copy of another owner
         if now.project != before.project:
             yield (f"the project was {before.project} and is {now.project}: its objects may count for the old one "
                    "until the project is set again")
         size_bytes, mtime = now.status.size_bytes, _seconds(now.status.mtime_ns)
         size_bytes_then, mtime_then = before.status.size_bytes, _seconds(before.status.mtime_ns)
+        # somebody wrote: its version says so, or else its time, whose whole seconds are why no file goes to such an
+        # engine that was modified just now
         if version != self.copied.version if self.copied is not None else mtime != mtime_then:
             return
         if size_bytes != size_bytes_then:
@@ -223,13 +215,7 @@ def objects_outside_pool(layout: Layout, pools: Mapping[str, tuple[str, ...]]) -
 
 def times_restored(calls: Calls, descriptor: int, before: FileFacts, copied: VerifiedCopy, now: FileFacts,
                    version: int, clock: Clock) -> tuple[FileFacts, int]:
-    """Restore the times of a file unless somebody has written to it since. Returns the file afterwards.
-
-    Setting times changes no data version (``ofd_attr_set`` in lustre/ofd/ofd_objects.c counts only sizes). So the same
-    version before and after means that nobody wrote in between. With another version the time of that write must stand;
-    if tierd has overwritten it, tierd sets the present time, moments after the write. Up to 2.17 an MDT whose clock is
-    ahead silently drops the times (``mdd_fix_attr``): tierd sets them again until the clock has passed them.
-    """
+    """Restore the times of a file unless somebody has written to it since. Returns the file afterwards."""
     mtime_then = _seconds(before.status.mtime_ns)
     for attempt in range(_TRIES):
         mtime = _seconds(now.status.mtime_ns)
@@ -238,14 +224,18 @@ def times_restored(calls: Calls, descriptor: int, before: FileFacts, copied: Ver
         exchanged = now.status
         atime_ns = max(exchanged.atime_ns, before.status.atime_ns)
         calls.set_times(descriptor, atime_ns, before.status.mtime_ns)
+        # setting times counts as no write (ofd_attr_set in lustre/ofd/ofd_objects.c counts sizes only): another one is
         version = calls.data_version(descriptor)
         now = replace(now, status=calls.status(descriptor))
         if version != copied.version:
+            # the time of that write must stand; if it is lost, the present time, moments later, replaces it
             if _seconds(now.status.mtime_ns) <= mtime_then:
                 late_ns = max(exchanged.mtime_ns, int(clock.now()) * _SECOND_NS)
                 calls.set_times(descriptor, now.status.atime_ns, late_ns)
                 now = replace(now, status=calls.status(descriptor))
             return now, version
+        # up to 2.17 an MDT whose clock is ahead drops the times silently (mdd_fix_attr), until its clock has passed
+        # them
         if _seconds(now.status.mtime_ns) > mtime_then:
             clock.wait(_TRY_AGAIN_SECONDS)
     return now, version
@@ -279,9 +269,8 @@ EngineCheck = Callable[[Move, FileFacts], Refusal | None]
 def facts_before(
     calls: Calls, move: Move, batch: DestinationState, also: EngineCheck, *, take: bool = True
 ) -> FileFacts | MoveOutcome:
-    """Facts of a file that may be moved; otherwise the outcome, with nothing attempted.
-
-    ``take`` False reserves no room: the file will be examined again.
+    """Facts of a file that may be moved; otherwise the outcome, with nothing attempted. ``take`` False reserves no
+    room: the file will be examined again.
     """
     try:
         facts = read_facts(calls, move.path)
@@ -297,9 +286,8 @@ def facts_before(
 def refusal_before(
     move: Move, facts: FileFacts, batch: DestinationState, also: EngineCheck, *, take: bool = True
 ) -> MoveOutcome | None:
-    """The outcome for a file that must not be moved. None if it may be moved; its room is then reserved.
-
-    Raises OSError, and ValueError for a layout that the engine cannot request.
+    """The outcome for a file that must not be moved. None if it may be moved; its room is then reserved. Raises
+    OSError, and ValueError for a layout that the engine cannot request.
     """
     refusal = checks.refusal_for(move, facts)
     if refusal is None and facts.layout is not None and is_as_wanted(facts.layout, move.layout, batch.pools):
@@ -309,9 +297,8 @@ def refusal_before(
 
 
 class FileEngine:
-    """A mover for any number of threads, which shares the destination state between files of a batch.
-
-    What engines share: a dry run is the examination before a move, and files are moved one after the other.
+    """A mover for any number of threads, which shares the destination state between files of a batch. What engines
+    share: a dry run is the examination before a move, and files are moved one after the other.
     """
 
     files_at_a_time = 1

@@ -48,13 +48,12 @@ class Chunk:
 
 def copy_data(calls: Calls, source: int, copy_to: int, status: Status,
               chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
-    """Copy the data, then set the size of the copy. Yields each chunk once it is copied.
-
-    Raises Busy if the lease is broken or the file gets shorter.
+    """Copy the data, then set the size of the copy. Yields each chunk once it is copied. Raises Busy if the lease is
+    broken or the file gets shorter.
     """
     reached = 0
     for offset, length in _pieces(calls, source, status, chunk_bytes):
-        require_lease(calls, source)
+        require_lease(calls, source)  # a copy that is lost already reads no more
         data = _read_whole(calls, source, offset, length)
         _write_whole(calls, copy_to, data, offset)
         yield Chunk(offset, length, crc32(data))
@@ -65,7 +64,7 @@ def copy_data(calls: Calls, source: int, copy_to: int, status: Status,
 
 def verify_copy(calls: Calls, source: int, copied_to: int, chunks: list[Chunk]) -> None:
     """Read the copy back, bypassing the page cache. Raises LustreError if a byte differs."""
-    calls.drop_cache(copied_to)
+    calls.drop_cache(copied_to)  # else the copy would be read from the pages just written
     for chunk in chunks:
         require_lease(calls, source)
         data = _read_whole(calls, copied_to, chunk.offset, chunk.length)
@@ -80,12 +79,9 @@ def require_lease(calls: Calls, source: int) -> None:
 
 
 def _pieces(calls: Calls, source: int, status: Status, chunk_bytes: int) -> Iterator[tuple[int, int]]:
-    """Offsets and lengths of ranges with data, in whole pages, in order. Holes are skipped.
-
-    A file that uses as much space as its size has no holes that are worth a request.
-    """
+    """Offsets and lengths of ranges with data, in whole pages, in order. Holes are skipped."""
     at, size_bytes = 0, status.size_bytes
-    if status.held_bytes >= size_bytes:
+    if status.held_bytes >= size_bytes:  # no hole that is worth a request
         yield from ((start, min(chunk_bytes, size_bytes - start)) for start in range(0, size_bytes, chunk_bytes))
         return
     while at < size_bytes:
@@ -93,6 +89,7 @@ def _pieces(calls: Calls, source: int, status: Status, chunk_bytes: int) -> Iter
         if found is None or found[0] >= size_bytes:
             return
         start = found[0] - found[0] % PAGE_BYTES
+        # never empty, whatever the kernel says
         end = min(-(-max(found[1], found[0] + 1) // PAGE_BYTES) * PAGE_BYTES, size_bytes)
         for offset in range(start, end, chunk_bytes):
             yield offset, min(chunk_bytes, end - offset)
@@ -143,17 +140,16 @@ class LeaseMover(inspection.FileEngine):
             sure = (checks.is_ordinary(move, status, layout) and batch.no_room(move, status.size_bytes) is None
                     and not (layout is not None and inspection.is_as_wanted(layout, move.layout, batch.pools)))
         except Stale:
-            return replace(inspection.removed_outcome(move), not_copied=1.0)
+            return replace(inspection.removed_outcome(move), not_copied=1.0)  # there is no lease yet: it is gone
         except OSError as error:
             return replace(outcome_of_error(move, error), not_copied=1.0)
         if not sure:
-            found = self.facts_of(move, batch, take=False)
+            found = self.facts_of(move, batch, take=False)  # the room is taken under the lease
             if isinstance(found, MoveOutcome):
                 return replace(found, not_copied=1.0)
         return self._exchange(move, status, batch)
 
     def _exchange(self, move: Move, status: Status, batch: DestinationState) -> MoveOutcome:
-        """Copy and exchange. After any error, the examined file decides the outcome."""
         attempt = _Attempt(self._calls, move, batch)
         failure: OSError | None = None
         try:
@@ -178,7 +174,6 @@ class LeaseMover(inspection.FileEngine):
     def _not_begun(
         self, move: Move, attempt: _Attempt, failure: OSError, batch: DestinationState
     ) -> MoveOutcome:
-        """The outcome of an attempt that ended before the exchange."""
         if (inspection.is_gone(self._calls, attempt.facts, failure) if attempt.facts is not None
                 else isinstance(failure, Stale) and not attempt.opened):
             return inspection.removed_outcome(move)
@@ -223,30 +218,33 @@ class _Attempt:
         source = calls.open_for_swap(self._move.path, status.size_bytes >= DIRECT_BYTES)
         held.callback(self._close, source)
         self.opened = True
+        # from here on, whoever opens it for writing, truncates or removes it breaks the lease
         calls.lease(source)
         facts = self.facts = read_open_facts(calls, source)
         refusal = inspection.refusal_before(self._move, facts, self._batch, _engine_check)
         if refusal is not None:
             return refusal
-        version = calls.data_version(source)
+        version = calls.data_version(source)  # if a lease ever fails to break
         volatile = self._volatile(source, facts, held)
         self.copying = True
         for chunk in copy_data(calls, source, volatile, facts.status):
             self.chunks.append(chunk)
-        calls.sync(volatile)
+        calls.sync(volatile)  # a target may fail after the exchange
         verify_copy(calls, source, volatile, self.chunks)
-        if calls.data_version(source) != version:
+        if calls.data_version(source) != version:  # as above
             raise Busy(errno.EBUSY, "its data changed while it was copied")
         facts = self._must_be_the_same(source, facts)
+        # objects bring their times along, so the copy gets those of the file
         calls.set_times(volatile, facts.status.atime_ns, facts.status.mtime_ns)
         self.copied = copied = self._copy_of_everything(volatile, facts)
         for descriptor in source, volatile:
             with suppress(OSError):  # only saves memory of the node
                 calls.drop_cache(descriptor)
+        # as late as possible: this process may have hung, while another one took over
         if why := self._move.fence():
             return halted_outcome(self._move, why)
-        require_lease(calls, source)
-        self.exchange_begun = True
+        require_lease(calls, source)  # the MDT checks it once more
+        self.exchange_begun = True  # whatever error follows, only the file shows what happened
         calls.swap_and_close(source, volatile, version, copied.version)
         if not checks.leaves_mdt(self._move.layout, facts.layout):  # else this client has cached old times
             with suppress(OSError):  # the file is then examined by FID
@@ -261,22 +259,22 @@ class _Attempt:
         return max(0.0, 1 - copied_bytes / max(size_bytes, 1))
 
     def _volatile(self, source: int, facts: FileFacts, held: ExitStack) -> int:
-        """Create the volatile file on the source's MDT, with the source's owner and project."""
         calls = self._calls
         mdt_index = calls.mdt_index(source)
         volatile = self._created(mdt_index, source, held)
         copy_fid = calls.fid(volatile)
+        # compared four ways: an exchange across MDTs destroys the data, some seconds later
         indices = {mdt_index, calls.mdt_index(volatile), calls.mdt_index_of(facts.fid), calls.mdt_index_of(copy_fid)}
         if len(indices) != 1 or mdt_index < 0 or copy_fid == facts.fid:
             raise LustreError(errno.EXDEV, f"file {facts.fid} and its copy {copy_fid} are not on one MDT: {indices}")
-        calls.set_owner(volatile, facts.status.uid, facts.status.gid)
+        calls.set_owner(volatile, facts.status.uid, facts.status.gid)  # the MDT exchanges with no other owner's
         if calls.project(volatile) != facts.project:
             calls.set_project(volatile, facts.project)
         return volatile
 
     def _created(self, mdt_index: int, source: int, held: ExitStack) -> int:
-        """Create a volatile file with the new layout, by the directory's default if it has that layout."""
         move = self._move
+        # a file that inherits its layout takes three requests fewer
         if self._batch.may_inherit(move.path, move.layout):
             with suppress(OSError), ExitStack() as tried:  # the default's pool may be full or empty
                 volatile = self._calls.create_volatile(move.path, mdt_index, None, source)
@@ -285,18 +283,15 @@ class _Attempt:
                 if layout is not None and inspection.is_as_wanted(layout, move.layout, self._batch.pools):
                     held.push(tried.pop_all())
                     return volatile
-            self._batch.does_not_inherit(move.path, move.layout)
+            self._batch.does_not_inherit(move.path, move.layout)  # one guess for each directory and layout of a batch
         volatile = self._calls.create_volatile(move.path, mdt_index, move.layout, source)
         held.callback(self._close, volatile)
         return volatile
 
     def _must_be_the_same(self, source: int, before: FileFacts) -> FileFacts:
-        """Raise Busy if somebody changed owner, project, times, flags or pin: these changes break no lease.
-
-        While this client holds the locks of the first examination, this takes no request. The archive state always
-        takes one, so it is read again only after a long copy.
-        """
+        # no request, as long as this client holds the locks; the archive state always takes one
         now = read_open_facts(self._calls, source, None if len(self.chunks) > 1 else before.hsm)
+        # none of this breaks a lease: owner, project, times, flags, pin
         changed = now.changed_since(before)
         if changed:
             raise Busy(errno.EBUSY, changed)
@@ -307,19 +302,18 @@ class _Attempt:
         layout = self._calls.layout(volatile)
         if layout is None or not same_shape(layout, self._move.layout):
             raise LustreError(errno.EIO, "Lustre gave the copy another layout than requested")
+        # Lustre takes any target where a pool has none
         if astray := inspection.objects_outside_pool(layout, self._batch.pools):
             raise LustreError(errno.EIO, f"Lustre placed the copy outside its pool: {'; '.join(astray)}")
         size_bytes = self._calls.size(volatile)
         if size_bytes != facts.status.size_bytes:
             raise LustreError(errno.EIO, f"the copy has {size_bytes} bytes, the file {facts.status.size_bytes}")
+        # without a flush: the copy is on the disk, and this client would lose its lock
         return inspection.VerifiedCopy(layout, self._calls.stored_version(volatile))
 
     def _examine_open(self, source: int, facts: FileFacts, copied: inspection.VerifiedCopy) -> None:
-        """Examine the file through its open descriptor, which takes the fewest requests.
-
-        The stat comes first: it makes a client fetch a layout whose lock it has lost. The attribute alone returns the
-        cached layout (``lov_object_layout_get`` in lustre/lov/lov_object.c).
-        """
+        # the stat first: it makes a client fetch a layout whose lock it has lost, where the attribute alone returns the
+        # cached one (lov_object_layout_get in lustre/lov/lov_object.c)
         status = self._calls.status(source)
         layout = self._calls.layout(source)
         self.is_the_copy = inspection.is_the_copy(facts, copied, status, layout, self._calls.project(source))

@@ -67,13 +67,12 @@ def parent_death_prefix() -> tuple[str, ...]:
 def command_runner(
     timeout_seconds: float, more: Mapping[str, str] | None = None, before: Sequence[str] = ()
 ) -> CommandRunner:
-    """Returns a runner that kills commands after a timeout. A killed ``lfs migrate`` leaves every file whole.
-
-    ``more`` is added to the environment, ``before`` is a prefix of each command.
+    """Returns a runner that kills commands after a timeout. A killed ``lfs migrate`` leaves every file whole. ``more``
+    is added to the environment, ``before`` is a prefix of each command.
     """
 
     def run(command: Sequence[str]) -> FinishedCommand:
-        environment = {**os.environ, "LC_ALL": "C", **(more or {})}
+        environment = {**os.environ, "LC_ALL": "C", **(more or {})}  # its messages are searched for English words
         try:
             done = subprocess.run(  # noqa: S603 -- no shell interprets file names
                 [*before, *command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -116,9 +115,8 @@ class LfsMover(inspection.FileEngine):
 
     def __init__(self, calls: Calls, destination: Destination, place: Callable[[str], str], run: CommandRunner,
                  lfs: str = "lfs", clock: Clock | None = None, overstripes: Callable[[], bool] = lambda: True) -> None:
-        """``place`` converts a path of the file system to a path of this node.
-
-        ``overstripes`` returns whether this release of ``lfs`` migrates files to overstriped layouts.
+        """``place`` converts a path of the file system to a path of this node. ``overstripes`` returns whether this
+        release of ``lfs`` migrates files to overstriped layouts.
         """
         super().__init__(destination)
         self._overstripes = overstripes
@@ -154,7 +152,6 @@ class LfsMover(inspection.FileEngine):
                     yield from self._process(arguments, ready, batch)
 
     def _first_files(self, left: deque[Move]) -> list[Move]:
-        """Take the files of the next process, with arguments that are not too long."""
         files: list[Move] = []
         size = 0
         while left and len(files) < self._files_per_process:
@@ -202,35 +199,32 @@ class LfsMover(inspection.FileEngine):
 
     def _process(self, arguments: tuple[str, ...], files: list[Examined],
                  batch: DestinationState) -> Iterator[MoveOutcome]:
-        """Run one process. Examines each file afterwards, whatever the exit code."""
         begun = self.clock.now()
         finished = self.run("migrate", "--non-block", *arguments, *(self.place(move.path) for move, _ in files))
         self._note_time(len(files), self.clock.now() - begun)
         pools = batch.pools_afterwards()
         for move, facts in files:
+            # neither the exit code nor the messages of lfs prove anything
             failure = _failure(finished, self.place(move.path))
             outcome = inspection.Verification(self.calls, move, facts, None, self.clock).outcome(pools, failure)
             if checks.enters_mdt(move.layout, facts.layout):
                 yield self._without_half_a_move(outcome, facts, pools, failure)
-            elif outcome.result is MoveResult.GAVE_WAY and _NO_LEASE in str(failure):
+            elif outcome.result is MoveResult.GAVE_WAY and _NO_LEASE in str(failure):  # no byte was copied
                 yield replace(outcome, not_copied=1.0)
             else:
                 yield outcome
 
     def _note_time(self, files: int, seconds: float) -> None:
-        """Adapt the number of files of the next process. It at most doubles: busy files take no time."""
         in_time = int(PROCESS_SECONDS * files / seconds) if seconds > 0 else FILES_PER_PROCESS
+        # twice as many at most: busy files take no time, which says nothing about the next ones
         self._files_per_process = max(1, min(FILES_PER_PROCESS, 2 * self._files_per_process, in_time))
 
     def _without_half_a_move(self, outcome: MoveOutcome, facts: FileFacts, pools: Mapping[str, tuple[str, ...]],
                              failure: OSError | None) -> MoveOutcome:
-        """Remove the mirror that an interrupted move to the MDT has left. The file then has its old layout.
-
-        Lustre removes it under a lease, so a file that is open for writing keeps it.
-        """
         move, mirror = outcome.move, checks.mirror_left(facts.layout, outcome.after)
         if not mirror:
             return outcome
+        # the MDT removes it under a lease: a file that is open for writing keeps it
         command = ["mirror", "split", "-d", "--mirror-id", str(mirror)]
         named = self.leads_to(move.path, facts)  # else it would remove a mirror of another file
         words = self.run(*command, self.place(move.path)).errors.strip() if named else "the file has another name now"

@@ -84,10 +84,8 @@ class Mover(Protocol):
     """Moves files: an engine, or several engines in parallel."""
 
     def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
-        """Move files. Yields each outcome as soon as it is known, and raises nothing for errors of a file.
-
-        Calls ``halt`` before each file, or before each process that moves several. When it refuses, no further file is
-        moved.
+        """Move files. Yields each outcome as soon as it is known, and raises nothing for errors of a file. Calls
+        ``halt`` before each file, or before each process that moves several. When it refuses, no further file is moved.
         """
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:

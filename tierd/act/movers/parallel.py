@@ -43,10 +43,8 @@ _POOL_PREFIX = "pool:"
 
 
 class ParallelMover(Mover):
-    """Runs an engine in several threads.
-
-    Each thread takes the next files whose targets and pools have a free slot, without waiting for other threads. The
-    limits apply to all callers of :meth:`move` together.
+    """Runs an engine in several threads. Each thread takes the next files whose targets and pools have a free slot,
+    without waiting for other threads. The limits apply to all callers of :meth:`move` together.
     """
 
     def __init__(self, mover: FileEngine, pools: Pools, at_once: int, per_target: int) -> None:
@@ -73,6 +71,7 @@ class ParallelMover(Mover):
                 while (outcome := outcomes.get()) is not None:
                     yield outcome
         finally:
+            # a caller that ends early must leave no thread that moves files
             run.stop()
             wait(futures)
         for future in futures:
@@ -92,7 +91,7 @@ class ParallelMover(Mover):
                 finally:
                     run.done(part)
         finally:
-            outcomes.put(None)
+            outcomes.put(None)  # the end of this thread
 
 
 class TargetSlots:
@@ -105,9 +104,8 @@ class TargetSlots:
 
 
 class ParallelRun:
-    """The moves of one call, each taken by one thread.
-
-    A pool has the slots of all its targets together, because the target of a new file is not known before.
+    """The moves of one call, each taken by one thread. A pool has the slots of all its targets together, because the
+    target of a new file is not known before.
     """
 
     def __init__(self, moves: Sequence[Move], members: Mapping[str, int], places: TargetSlots, at_a_time: int,
@@ -115,6 +113,7 @@ class ParallelRun:
         self._left = [(move, _slots_of(move)) for move in moves]
         self._members = members
         self._places = places
+        # a few files are for all threads, not for one process
         self._at_a_time = max(1, min(at_a_time, -(-len(moves) // threads)))
 
     def take(self) -> list[Move]:
@@ -147,6 +146,7 @@ class ParallelRun:
             if len(part) == self._at_a_time:
                 left += self._left[number:]
                 break
+            # files of one part share a slot
             if all(self._places.busy[place] < self._limit(place) for place in places - named):
                 part.append(move)
                 named |= places
@@ -156,12 +156,10 @@ class ParallelRun:
         return part, named
 
     def _limit(self, place: str) -> int:
-        """Slots of a target or pool. A pool without targets counts as one target: the engine refuses it."""
         targets = self._members.get(place.removeprefix(_POOL_PREFIX), 1) if place.startswith(_POOL_PREFIX) else 1
-        return self._places.per_target * max(1, targets)
+        return self._places.per_target * max(1, targets)  # the engine refuses an empty pool
 
 
 def _slots_of(move: Move) -> set[str]:
-    """Targets that the move reads from, and pools that it writes to."""
     size_bytes = move.size_bytes or 0
     return set(move.targets) | {_POOL_PREFIX + pool for pool in bytes_per_pool(move.layout, size_bytes) if pool}

@@ -79,15 +79,15 @@ class DestinationState:
 
     def project_beside(self, calls: Calls, path: str) -> int:
         directory = path.rpartition("/")[0]
+        # under the lock, so that the threads of a batch ask once for each directory
         with self._lock:
             if directory not in self._projects:
                 self._projects[directory] = calls.project_beside(path)
             return self._projects[directory]
 
     def may_inherit(self, path: str, layout: Layout) -> bool:
-        """Whether new files in the directory of this path may get the layout by default.
-
-        True until a new file there got another layout, unless the layout names OSTs.
+        """Whether new files in the directory of this path may get the layout by default. True until a new file there
+        got another layout, unless the layout names OSTs.
         """
         with self._lock:
             return not names_osts(layout) and (path.rpartition("/")[0], layout) not in self._others
@@ -136,7 +136,7 @@ class DestinationState:
         if avail_bytes - needed_bytes < size_bytes * keep_free:
             return Refusal(Reason.ROOM, f"pool {pool!r} has {avail_bytes} bytes left, and must keep "
                            f"{percent(keep_free)} free")
-        if all(room.avail_bytes <= needed_bytes for room in rooms):
+        if all(room.avail_bytes <= needed_bytes for room in rooms):  # the pool may have room that no file can use
             return Refusal(Reason.ROOM, f"no target of pool {pool!r} has {needed_bytes} bytes left")
         return None
 
@@ -146,6 +146,7 @@ class DestinationState:
             return None
         if not self._metadata():
             return Refusal(Reason.MDT_UNKNOWN, "the free space of an MDT is unknown")
+        # whichever MDT has the file: the fullest decides
         left = min(each.avail_bytes - METADATA_KEEP_FREE * each.size_bytes for each in self._metadata())
         if left < self._taken_of_mdts + 2 * needed_bytes:
             return Refusal(Reason.MDT_ROOM, f"an MDT has too little space for {needed_bytes} bytes of the file, and "
@@ -153,7 +154,6 @@ class DestinationState:
         return None
 
     def _no_room_on_targets(self, move: Move, size_bytes: int) -> Refusal | None:
-        """Refuses a file if an OST that its layout names is absent, unreachable, outside of the pool or too full."""
         rooms = {ost_index(target): room for target, room in self._space().items()} if names_osts(move.layout) else {}
         for component in move.layout.components:
             members = set(map(ost_index, self._pools().get(component.pool, ())))
@@ -171,7 +171,7 @@ class DestinationState:
         return None
 
     def _over_quota(self, facts: FileFacts, wanted: Mapping[str, int]) -> Refusal | None:
-        """Refuses a file that exceeds a quota. It counts twice while both copies exist."""
+        # all of it, because a file counts twice while both copies exist
         places = (("", sum(wanted.values())), *wanted.items())
         for kind, word, owner in _owners(facts):
             for place, needed_bytes in places:
