@@ -158,7 +158,7 @@ class Activities:
                 with journal_errors(self._journal_path):
                     activity.run()
                 activity.wake.wait(activity.pause_seconds())
-                activity.wake.clear()
+                activity.wake.clear()  # before the step: what is queued during it wakes the next one
         except BaseException as error:  # noqa: BLE001 -- raised again in the thread that drives the daemon
             if not self._stopping.is_set():
                 self._failure = self._failure or error

@@ -67,10 +67,7 @@ class Peer:
 
 
 def _groups(connection: socket.socket) -> bytes:
-    """Supplementary groups, as the kernel gives them. Raises OSError.
-
-    CPython's ``getsockopt`` has space for 256 of them only.
-    """
+    # CPython's getsockopt has room for 256 groups
     buffer, size = ctypes.create_string_buffer(_GROUPS_BYTES), ctypes.c_uint32(_GROUPS_BYTES)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.getsockopt(connection.fileno(), socket.SOL_SOCKET, _PEER_GROUPS, buffer, ctypes.byref(size)):
@@ -135,6 +132,7 @@ class ControlServer(BoundedThreads, socketserver.UnixStreamServer):
             if not stages and not self._access.may(peer.uid, peer.groups, change=change):
                 return {"error": f"not allowed for {peer.name}: {_WHO_MAY_CHANGE if change else _WHO_MAY_READ}"}
             if not change:
+                # the name is that of the kernel, whatever the request says
                 return self._handle({**request, "by": peer.name if stages else ""})
             if not self._changes.acquire(blocking=False):
                 raise TryAgainError(f"{MAX_CHANGES} requests are being carried out; try again later")
@@ -149,6 +147,7 @@ class ControlServer(BoundedThreads, socketserver.UnixStreamServer):
 
     def reject(self, connection: socket.socket) -> None:
         words = f"{self.connections.limit} requests are being answered; try again later"
+        # whoever does not read it must not hold up the others
         connection.send(json.dumps({"error": words, "again": True}).encode() + b"\n", socket.MSG_DONTWAIT)
 
     def close(self) -> None:

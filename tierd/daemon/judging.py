@@ -60,7 +60,7 @@ class Judge:
         windows, tracks = self._history()
         for case in judged:
             with self._lock:
-                if case.state in OPEN and not self._is_braked(case, now):
+                if case.state in OPEN and not self._is_braked(case, now):  # it may have been undone meanwhile
                     self._judged(case, windows, tracks, flash.get(case.pool, ()), now)
         self._judge_moves(windows)
         with self._lock:
@@ -70,10 +70,10 @@ class Judge:
         self._undoing.go_on()
 
     def _is_braked(self, case: Remediation, now: float) -> bool:
-        """Whether a job of a remediation is slowed on purpose. Then its acts are measured from the end of that on."""
         began = [self._store.braked[job] for job in (case.finding.aggressor, case.finding.victim)
                  if job in self._store.braked]
         if began:
+            # its acts are measured from the end of the brake on
             case.acted_at, case.braked_at = now, case.braked_at or min(began)
         return bool(began)
 
@@ -103,9 +103,12 @@ class Judge:
                     else judge(act, windows, tracks, now, settings))
 
         judgement = effect(max(case.acted_at, case.moved_at) if itself else case.acted_at)
+        # moves load the disks themselves: what is measured after the last one counts, if it ends soon
         if not itself and judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
             alone = effect(case.moved_at)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
+            # throughput beside moves may speak for an act; before it speaks against it, the others wait for a
+            # measurement without
             if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS} or judgement.is_slower:
                 if not case.moves_held and waits:
                     case.moves_held = True
@@ -157,7 +160,7 @@ class Judge:
             if case.verdict is not Verdict.UNDONE_BY_HAND and cooled_down:
                 case.verdict = Verdict.NONE  # it may be tried again
             return
-        if not case.moved or case.judged_at >= case.moved_at:
+        if not case.moved or case.judged_at >= case.moved_at:  # nothing moved since the verdict
             return
         moving = self._gate.has_moves(case.finding.key) or now < case.moved_at + END_SECONDS
         judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
@@ -201,6 +204,7 @@ class Judge:
         number = self._journal.finding_of(entry.id)
         if found.verdict is Verdict.DID_NOT_HELP:
             result, over = self._undoing.undo(number, entry, found.words)
+            # it will not be undone: with the verdict, nobody tries again
             if over and not result.restored:
                 self._journal.judged(entry.id, found.verdict, f"not undone: {result.detail}", self._clock.now())
             return
@@ -253,10 +257,11 @@ class CaseUndo:
             self.undo(self._journal.finding_of(entry.id), entry, "by tierd, which had ended during this undo")
 
     def _undo(self, case: Remediation, reason: str) -> None:
-        """Drop the queued moves of a remediation, undo its default layouts, and then move files back (is_undone)."""
         with self._lock:
+            # first what would set them again
             self._gate.default_layouts.drop(case.finding.key)
             dropped = len(self._gate.drop(case.finding.key))
+            # what harmed others is undone, whoever relies on it
             if case.verdict is Verdict.DID_NOT_HELP:
                 self._hand_over(case)
             there = tuple(case.defaults)
@@ -301,10 +306,12 @@ class CaseUndo:
                 and is_undone(case.finding, entry)]
         pools = self._filesystem.pools() if left else {}
         waiting = [entry for entry in left if not self._gate.queue.has(entry.place)]
+        # the longest ago first, so that each has its turn
         for entry in sorted(waiting, key=lambda each: self._restored_at.get(each.id, (0.0, 0.0))[1])[:RESTORED_AT_ONCE]:
             result = self._restored(entry, pools, reason, case)
             if result is not None:
                 self._said[entry.id] = result
+                # what moved the file back is an act of its own: this one ends here
                 if result.outcome == Outcome.UNDONE:
                     self._journal.end(entry.id, Outcome.UNDONE, reason, self._clock.now())
                     self._moved_back(case.number)
@@ -342,7 +349,6 @@ class CaseUndo:
         return None
 
     def _moved_back(self, number: int) -> None:
-        """Count a file of a remediation that was moved back."""
         with self._lock:
             for case in self._store:
                 if case.number == number:
@@ -414,6 +420,7 @@ class CaseUndo:
         available = room.avail_bytes[settings.flash_pool]
         filled = max(0, sum(self._fill_before.get(target, now).avail_bytes - now.avail_bytes  # an OST may be down
                             for target in room.pools[settings.flash_pool] if (now := room.fill.get(target))))
+        # as much again may be written before the next check
         if available - filled >= reserved(room, settings):
             return ""
         return (f"pool {settings.flash_pool!r} is down to its reserve" if available < reserved(room, settings)
@@ -455,11 +462,6 @@ class CaseUndo:
                 [entry.id for entry in done if entry.kind == ActKind.MIGRATE and entry.undoes is None])
 
     def _undone_by(self, entry: Entry, result: UndoResult, by: str) -> None:
-        """An administrator undid an act: drop the moves that depend on it.
-
-        A remediation without any default layout left is settled, because later measurements say nothing about its
-        acts.
-        """
         number = self._journal.finding_of(entry.id)
         detail = f"by {by}" if result.outcome == Outcome.UNDONE else result.detail
         self._log.undone(number, entry, result.outcome, detail)
@@ -473,17 +475,16 @@ class CaseUndo:
                 if len(left) == len(case.defaults):
                     continue
                 case.defaults = left
+                # without any default layout, later measurements say nothing about its acts
                 dropped = len(self._gate.drop(case.finding.key, entry.place)) if left else self._end(case)
                 if dropped:
                     log.logger.info("dropped %s: %s undid their default layout", count_of(dropped, "queued move"), by)
 
     def _end(self, case: Remediation) -> int:
-        """Stop acts and measurements of a remediation. Returns the number of queued moves that were dropped."""
         case.verdict, case.undo_reason = Verdict.UNDONE_BY_HAND, ""
         case.settle(State.UNDONE)
         return self._drop(case)
 
     def _drop(self, case: Remediation) -> int:
-        """Drop what is queued for a remediation. Returns the number of moves."""
         self._gate.default_layouts.drop(case.finding.key)
         return len(self._gate.drop(case.finding.key))

@@ -195,25 +195,25 @@ class Daemon:
                 sole_mover, state = "mover" not in self.faults, self._gate.operating_state
                 if sole_mover and "changelog" not in self.faults and not state.held and not state.draining:
                     self.remediations.act(self.observer.fresh)
+                # these were planned before the restart: neither a drain nor missing records stop them
                 if sole_mover and not state.held:
                     self.remediations.requeue()
+                # a drain finds its own files again, so the moves of before the restart are dealt with first
                 if sole_mover and not state.held and not state.draining and not self._gate.queue.earlier:
                     self.drains.step()
 
     def _try_opt_outs(self) -> None:
-        """Log that users' opt-outs cannot be read on this mount. Tried until they can."""
-        if not self._opt_outs_readable:
+        if not self._opt_outs_readable:  # tried until they can be read
             why = self._gate.guard.opt_out_refusal("/")
             self._opt_outs_readable = why is None or why.reason is not Reason.OPT_OUT_UNREADABLE
             self.log.fault("opt-outs", "" if self._opt_outs_readable else sentence_of(why))
 
     def _forget(self) -> None:
-        """Forget closed remediations and everything stored for them."""
         holding = {finding.key for finding in self.findings}
         with self.store.lock:
             for case in self.store.forget():
                 self._gate.drop(case.finding.key)
-                if case.finding.key not in holding:
+                if case.finding.key not in holding:  # a finding that holds keeps its number
                     self.log.forget(case.finding.key)
 
     def decide(self, number: int, by: str, *, approved: bool) -> str:
@@ -241,6 +241,7 @@ class Daemon:
         moved = 0
         with self._log_filesystem_errors("moves"):
             moved = self.remediations.moves_ended(self._gate.attend())  # of movers on other nodes
+            # files that a person named need no records
             if self.may_begin:
                 moved += self.remediations.moves_ended(
                     self._gate.pump(self._clock.now() + seconds, requests_only="changelog" in self.faults))
@@ -265,7 +266,7 @@ class Daemon:
         try:
             yield
         except JournalError:
-            raise
+            raise  # nothing goes on without a journal
         except OSError as error:
             failed = f"{what}: the file system does not answer: {error}; tierd retries in the next cycle"
         self.log.fault(what, failed)
@@ -289,13 +290,13 @@ class Daemon:
         return free and self._seen is not None and not self.stale_for and self._allowed()
 
     def _allowed(self) -> bool:
-        """Whether tierd may change anything: it is not paused, and no other tierd holds the claim."""
         state = self._gate.operating_state
+        # maintenance windows are not among it: verdicts and undo do not wait for them
         return not state.paused and not state.stopped and "claim" not in self.faults and "nats" not in self.faults
 
     def _take_claim(self) -> bool:
-        """Take the claim if it is needed. Returns whether tierd may change anything."""
         self.log.held(sentence_of(self._gate.operating_state.held))
+        # a tierd that changes nothing takes no claim, which would keep another one from its work
         wanted = self._settings.resolved_scopes.modes - {Mode.OBSERVE} or self._gate.waiting or self.drains.running
         acting = wanted and not self._settings.act.dry_run
         self.log.fault("claim", sentence_of(self.parts.node.claim.hold()) if acting else "")

@@ -119,7 +119,6 @@ class Observer:
             log.info("%s", self._ingest.gap_closed)
 
     def _log_missing_targets(self, reading: Reading) -> None:
-        """Log which targets are left out, and which counters no target reports."""
         self._log.fault("names", "" if reading.jobs else self._unnamed())
         self._log.fault("metadata", "" if not all(map(is_ost, reading.targets)) else
                             "no metadata target is seen: the jobs that work on small files are not known. Add the "
@@ -132,7 +131,6 @@ class Observer:
                         "tierd finds nothing there" if unhealthy else "")
 
     def _log_clock_jump(self, passed: float) -> None:
-        """Log a jump of the clock, after which detectors have little or no history to compare with."""
         if passed < -self._cycle_seconds:
             what = f"the clock went back by {-passed:.0f} s"
         elif passed > max(LONG_CYCLES * self._cycle_seconds, LONG_SECONDS):

@@ -75,11 +75,7 @@ class Planner:
         """By finding, the last plan if its acts were not worth doing."""
 
     def for_finding(self, finding: Finding) -> Plan:
-        """The plan for a finding as of now.
-
-        It is made in each cycle in which nothing is done about the finding. So acts that are not possible or not worth
-        doing now cost no requests to the file system: neither in directories that cool down nor for too little gain.
-        """
+        """The plan for a finding as of now."""
         if policy_for(finding).waits_for_close:  # it was last seen while its files were open
             finding = replace(finding, time=self._clock.now())
         located = self._located(finding)
@@ -88,6 +84,8 @@ class Planner:
                      for place in finding.directories if place in self._table.unchecked]
         if not located and not unchecked and (elsewhere := self._elsewhere(finding)):
             return Plan((), (elsewhere,))
+        # a plan is made in each cycle in which nothing is done: what cools down, or is not worth it, must cost no
+        # request
         cooling = self._cooling(finding, {activity.directory for activity in located})
         rest = [activity for activity in located if activity.directory not in cooling]
         refusals = (*unchecked, *cooling.values())
@@ -177,7 +175,6 @@ class Planner:
         self._weighed = {key: weighed for key, weighed in self._weighed.items() if weighed.at > since}
 
     def _left_alone(self, directory: str) -> Refusal | None:
-        """Why nothing is planned for a directory: its owner opted out, or another mover works in it."""
         if why := self._gate.guard.opt_out_refusal(directory):
             return why
         if mover := self._table.other_mover_in(directory, self._clock.now() - OTHER_MOVER_SECONDS):

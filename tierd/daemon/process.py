@@ -249,7 +249,7 @@ class Supervisor:
 
     def renew(self) -> None:
         """Renew the claim. It waits for as long as the file system does not answer."""
-        if (service := self._service) is not None:
+        if (service := self._service) is not None:  # once: a reload may end the service
             service.renew()
 
     def beat(self) -> bool:
@@ -274,6 +274,7 @@ class Supervisor:
         if wanted == self.settings:
             log.info("configuration reloaded: no setting has changed")
             return
+        # first: two services cannot share a journal, a socket and a port
         self._end()
         before, self.settings, seen = self.settings, wanted, self._seen
         if not same_sources(before, wanted):

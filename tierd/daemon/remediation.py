@@ -179,7 +179,7 @@ class RemediationStore:
 
     def __iter__(self) -> Iterator[Remediation]:
         with self.lock:
-            return iter(tuple(self._by_key.values()))
+            return iter(tuple(self._by_key.values()))  # copied: others may be added meanwhile
 
     def get(self, key: FindingKey) -> Remediation | None:
         return self._by_key.get(key)
@@ -343,6 +343,7 @@ class Remediations:
             self._planned = {key: at for key, at in self._planned.items() if key in held or self._store.get(key)}
         refused: list[tuple[Finding, tuple[Refusal, ...]]] = []
         for finding in findings:
+            # without a request to the file system: most findings of a cycle end here
             if self._only_reported(finding) or self._is_refused(finding) or self._in_hand(finding):
                 continue
             found = self._planning.for_finding(finding)
@@ -370,18 +371,14 @@ class Remediations:
         self._planning.forget()
 
     def _note_fruitless(self, finding: Finding, plan: Plan) -> None:
-        """Remember a plan without acts, which costs requests to the file system, so that it is not made in each cycle.
-
-        Plans that are refused for the evidence cost none.
-        """
         before = self._fruitless.pop(finding.key, None)
+        # such a plan costs requests to MDTs in vain, but for one that is refused for the evidence alone
         if not plan.actions and not any(refusal.reason in BY_EVIDENCE for refusal in plan.refusals):
             again = before is not None and before.directories.issuperset(finding.directories)
             wait = min(2 * before.wait_seconds, MOST_REPLAN_SECONDS) if before and again else REPLAN_SECONDS
             self._fruitless[finding.key] = Fruitless(self._clock.now(), frozenset(finding.directories), wait)
 
     def _mode_refusals(self, plan: Plan) -> tuple[Refusal, ...]:
-        """Why acts that the plan only recommends are not done."""
         scopes = self._settings.resolved_scopes
         modes = sorted({scopes.of(action.path or action.directory).mode for action in plan.recommended})
         return (Refusal(Reason.MODE, f"mode {', '.join(modes)} applies there: {count_of(len(plan.recommended), 'act')} "
@@ -427,6 +424,7 @@ class Remediations:
             self._gate.approvals.decide(key, by, approved=approved)
             if undone is not None and undone.state is State.UNDONE:
                 undone.to(State.CLOSED)
+            # planned in the next cycle, whatever the last plan was
             for known in (self._fruitless, self._asked, self._planned):
                 known.pop(key, None)
         return "done again" if undone is not None else "carried out" if approved else "put aside"
@@ -503,16 +501,14 @@ class Remediations:
             case.settle(State.KEPT)
 
     def _in_hand(self, finding: Finding) -> bool:
-        """Whether there is nothing more to plan now.
-
-        For a finding with a victim, each directory is planned once. Other findings are planned until they end.
-        """
         with self._lock:
             known = self._store.get(finding.key)
             if known is not None and known.departed:
                 return True
+            # each directory is planned once; for findings without a victim, plans are made until they end
             if has_victim(finding):
                 last = self._fruitless.get(finding.key)
+                # less than 0: the clock was set back
                 if (last and 0 <= self._clock.now() - last.at < last.wait_seconds
                         and last.directories.issuperset(finding.directories)):
                     return True
@@ -553,7 +549,6 @@ class Remediations:
         return not case.departed and (case.state in OPEN or (helped and lately and case.ended_at is None))
 
     def _follow_up(self, case: Remediation) -> None:
-        """Queue files that were too young to be moved when the remediation was planned."""
         left = [replace(activity, candidates=tuple(c for c in activity.candidates
                                                    if c.created_at < case.begun_at and c.path not in case.tried))
                 for activity in self._planning.activities(case.finding)]
@@ -561,7 +556,7 @@ class Remediations:
             plan = self._planning.for_activities(replace(case.finding, time=self._clock.now()), left)
             moves = [a for a in plan.actions if a.kind == ActKind.MIGRATE]
             with self._lock:
-                if not case.abandoned:
+                if not case.abandoned:  # not undone meanwhile
                     self._submit(case, [replace(move, layout=case.layout_in(move.directory)) for move in moves])
 
     def _submit(self, case: Remediation, actions: Sequence[Action]) -> None:
@@ -681,7 +676,7 @@ class Remediations:
         case.moves.update(o.result for o in outcomes if o.entry)
         case.needless_moves += sum(not o.entry for o in outcomes)
         if all(o.result == Outcome.GONE for o in outcomes):
-            return
+            return  # nothing was copied: no disk was loaded
         now = self._clock.now()
         if case.moved_at and now > case.moved_at + self._settings.verify.judge_seconds:
             case.run_begun_at = now
@@ -691,7 +686,7 @@ class Remediations:
         case.in_use.update(in_use)
         if policy_for(case.finding).waits_for_close:  # what was opened again is tried again when it is closed
             case.tried -= {path for path in in_use if case.in_use[path] < MAX_TRIES_IN_USE}
-        case.tried -= {o.action.path for o in outcomes if o.reason is Reason.JOB_ELSEWHERE}
+        case.tried -= {o.action.path for o in outcomes if o.reason is Reason.JOB_ELSEWHERE}  # tried when it returns
         if case.state is State.PLANNED:
             case.to(State.ACTING)
 
@@ -703,6 +698,7 @@ class Remediations:
         with self._lock:
             departed = [case for case in self._store if case.departed and case.queued]
             back = {case.finding.key for case in self._store if not case.departed}
+            # a job that is back is not refused as gone
             self._refusals = {key: whys for key, whys in self._refusals.items()
                               if key not in back or all(why.reason is not Reason.JOB_GONE for why in whys)}
         waiting = self._gate.queue.by_finding() if departed else Counter()

@@ -94,7 +94,7 @@ class Service:
             with journal_errors(settings.act.journal):
                 self._open_journal()
                 self._build_gate()
-                self._close_unfinished()
+                self._close_unfinished()  # before the daemon: cases are opened again by acts in force
                 self._open_sources()
                 self._build_daemon()
                 self._take_orders()
@@ -103,16 +103,16 @@ class Service:
                 self._answer_requests()
                 self._listen()
                 self._resume()
-            self._closing.callback(self._stop)
+            self._closing.callback(self._stop)  # the last in is the first out: threads end before their journal
         except BaseException:  # release locks and ports for a service with other settings
             self.close()
             raise
 
     def _open_journal(self) -> None:
-        """Take the journal for this process alone, and open it."""
         path = Path(self._settings.act.journal)
         if self.node.executor is not None:  # each reload has one of its own
             self._closing.callback(self.node.executor.shutdown, wait=False, cancel_futures=True)
+        # taken before the journal is opened, and released after it is closed
         self._closing.callback(JournalLock(path).close)
         self.journal = Journal(path, copied=self._cluster is not None)
         self._closing.callback(self.journal.close)
@@ -129,7 +129,6 @@ class Service:
         self.gate, self._undo = build_gate(self._settings, self.node, self.journal, dispatch, self._media)
 
     def _open_sources(self) -> None:
-        """Open counters, changelogs and integrations, and what clears changelogs."""
         settings, node, dry_run = self._settings, self.node, self._settings.act.dry_run
         self.sources = Sources(SourceParts(
             settings=settings, filesystem=node.filesystem, read=node.read, mdts=node.mdts,
@@ -163,7 +162,6 @@ class Service:
                                 lambda: space.capacity(filesystem))
 
     def _take_orders(self) -> None:
-        """Open the inbox for orders, and what stages files for jobs of a scheduler."""
         settings, filesystem, clock = self._settings, self.node.filesystem, self._clock
         self._inbox = OrderInbox(self.journal.db,
                                  lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
@@ -173,12 +171,10 @@ class Service:
                               user_of=self.node.rights_of, queue_order=self.daemon.remediations.queue_order)
 
     def _close_unfinished(self) -> None:
-        """Close what a crash left open in the journal: cases are opened again by the acts that are in force."""
         for entry, outcome, detail in close_unfinished(self.journal, self.node.filesystem, self._clock.now()):
             log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
 
     def _resume(self) -> None:
-        """Take up the orders and moves that were queued or under way when tierd ended."""
         filesystem, now = self.node.filesystem, self._clock.now()
         for order, why in self._inbox.reload(
                 lambda stamp: out_of_date_refusal(stamp, filesystem.fsname, self._settings, now)):
@@ -188,9 +184,9 @@ class Service:
             log.info("found %s queued before the start: tierd checks each again before it acts", self._queued())
 
     def _answer_requests(self) -> None:
-        """Build what answers requests of the control socket and of the page."""
         daemon, parts, reader = self.daemon, self.daemon.parts, JournalReader(Path(self._settings.act.journal))
         executor = DaemonExecutor("tierd-preview", 1)
+        # a plan asks MDTs: no thread that answers requests waits for it
         previews = Previews(daemon.preview, self._clock, lambda make: (
             executor.submit(make) if self.activities.concurrent else make()))
         preparer = Preparer(self.gate, self._applications, self.node.filesystem, self._settings,
@@ -267,7 +263,7 @@ class Service:
 
         def observe() -> None:
             daemon.observe()
-            self.activities.wake("plan")
+            self.activities.wake("plan")  # with the findings of this reading
 
         return Activities([
             activity("records", "reading changelogs", self.take_in_records, each_cycle,
@@ -353,7 +349,6 @@ class Service:
         self._sampler.draw(self.daemon, self._view.cases, self._clock.now())
 
     def _publish_journal(self) -> None:
-        """Let followers have all changes up to now. Without NATS they get them later."""
         try:
             self.journal.publish()
         except JournalError:
@@ -366,6 +361,7 @@ class Service:
         keep_seconds, view = self._settings.journal.keep_seconds, self._view
         in_use = {*view.findings, *(case.finding for case in view.cases),
                   *(drain.finding for drain in self.daemon.drains.all)}
+        # while a directory cools down, its acts are needed
         self.journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)
 
@@ -379,8 +375,8 @@ class Service:
         return not self.activities.hung()
 
     def _keep_positions(self) -> None:
-        """Store the changelog positions, and only then clear the records that were read."""
         self.journal.set_positions(self.sources.follower.positions)
+        # only now: a restart reads again from the stored positions
         self._clear()
         if self._tallies is not None:
             with suppress(OSError):  # the next cycle does it again; receiving tallies reports the problem

@@ -73,6 +73,7 @@ class App:
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Answer one request. For HEAD, the server leaves the body out."""
         method = environ.get("REQUEST_METHOD", "GET")
+        # WSGI has the bytes of a path as latin-1
         path = environ.get("PATH_INFO", "/").encode("latin-1", "replace").decode("utf-8", "surrogateescape")
         if method == "POST" and path == "/-/evaluate":
             self.evaluate()
@@ -128,7 +129,7 @@ class App:
 
     @staticmethod
     def _take(answer: Handler, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        """Answer a JSON object of another node. A page of another site cannot send this content type."""
+        # a page of another site may not send this type (CORS)
         if environ.get("CONTENT_TYPE", "") != "application/json":
             return respond(start, "415 Unsupported Media Type", "application/json\n")
         try:
