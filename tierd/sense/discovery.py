@@ -165,7 +165,6 @@ Raises OSError if the name servers do not answer, or if the name does not exist.
 
 def dns_resolver(server: tuple[str, int] | None = None, lifetime_seconds: float = LIFETIME_SECONDS) -> ResolveDns:
     """A resolver that asks ``server``, or else the name servers of ``/etc/resolv.conf``, within ``lifetime_seconds``.
-
     Raises OSError without the package dnspython or without that file.
     """
     try:

@@ -56,13 +56,14 @@ class ParallelFetch(Generic[Found]):
         answers = {url: (self._retry_executor if url in self._failed else self._executor).submit(self._ask, url)
                    for url in dict.fromkeys(urls) if url not in self._pending}
         prompt = [answer for url, answer in answers.items() if url not in self._failed]
-        wait(prompt or answers.values(), timeout=self._deadline_seconds)
+        wait(prompt or answers.values(), timeout=self._deadline_seconds)  # if all failed before, they are awaited too
         done = {url: answer for url, answer in answers.items() if answer.done()}
         self._pending |= {url: answer for url, answer in answers.items() if url not in done}
         found: dict[str, Found] = {}
         errors = {url: self._late(url) for url in self._pending if url in urls}
         for url, answer in done.items():
             self._settle(url, answer, found, errors)
+        # only where the new request has no answer yet
         for url in late.keys() & errors.keys():
             self._settle(url, late[url], found, errors)
         self._failed = errors
@@ -151,10 +152,8 @@ class ExporterReadings:
         """Exporters that do not answer now, with the reason and the time since when."""
 
     def __call__(self) -> Reading:
-        """Counters now, or the last reading while no exporter has new ones.
-
-        Raises SourceError naming the exporters, and since when, if none has answered for ``LONGEST_SECONDS``, or if two
-        show the same target at the same time.
+        """Counters now, or the last reading while no exporter has new ones. Raises SourceError naming the exporters,
+        and since when, if none has answered for ``LONGEST_SECONDS``, or if two show the same target at the same time.
         """
         urls, now = self._urls(), self._clock.now()
         if not urls:
@@ -185,9 +184,8 @@ class ExporterReadings:
 
 
 def joined_reading(answers: Mapping[str, Answer], time: float) -> Reading:
-    """One reading of the answers of several exporters, of which the later one counts.
-
-    Raises SourceError for too many entries, and if two show the same target at this time.
+    """One reading of the answers of several exporters, of which the later one counts. Raises SourceError for too many
+    entries, and if two show the same target at this time.
     """
     shown: dict[str, str] = {}
     ordered = dict(sorted(answers.items(), key=lambda item: item[1].asked))

@@ -45,9 +45,8 @@ _PLAIN = {"n": "\n"}
 
 
 def samples(body: bytes, beginnings: tuple[bytes, ...]) -> Iterator[tuple[str, bytes, bytes, float]]:
-    """Name, both parts of the labels, and value of each sample whose line has one of these beginnings.
-
-    Raises ValueError for an invalid line. It is one long function for speed.
+    """Name, both parts of the labels, and value of each sample whose line has one of these beginnings. Raises
+    ValueError for an invalid line. It is one long function for speed.
     """
     names: dict[bytes, tuple[str, bytes]] = {}
     for line in body.split(b"\n"):
@@ -66,7 +65,7 @@ def samples(body: bytes, beginnings: tuple[bytes, ...]) -> Iterator[tuple[str, b
             value = float(line[end + 2:])
         except ValueError:
             value = math.nan
-        if not 0 <= value < MAX_VALUE:
+        if not 0 <= value < MAX_VALUE:  # NaN is none either
             raise ValueError(f"impossible value: {excerpt(line, 200)}")
         at = line.find(known[1], start, end) if known[1] else -1
         if at < 0:

@@ -74,9 +74,8 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def stored_file(filesystem: Filesystem, path: str, osts: Collection[int]) -> StoredFile | None:
-    """The file at a path if it has an object on one of these OSTs; None otherwise. Raises OSError.
-
-    A symbolic link or a device has no layout.
+    """The file at a path if it has an object on one of these OSTs; None otherwise. Raises OSError. A symbolic link or a
+    device has no layout.
     """
     layout = filesystem.layout(path)
     if layout is None or not any(one.ost_index in osts for part in layout.components for one in part.objects):
@@ -137,6 +136,7 @@ class UnevenPools(SlowWalk):
 
     def step(self, osts: Collection[int], now: float) -> None:
         """Examine as many files as the rate allows since the last step."""
+        # no burst after a pause
         seconds, self._stepped_at = min(max(now - self._stepped_at, 0.0), 60.0), now
         for path in filter(None, self._next(max(1, int(seconds * self._files_per_second)), self._paths)):
             self._found.pop(path, None)

@@ -182,6 +182,7 @@ class CheckedRecords(Checked[RecordSource]):
                 ahead = max(ahead, batch.newest_time - self._clock.now())
                 yield batch
                 del batch  # its memory is used for the next one
+            # after all of them: records count in any case, and acts wait
             if ahead > self._skew_seconds:
                 raise ChangelogError(f"{self._name}: records from {ahead:.0f} s ahead of this node's clock: repair the "
                                      "time service; how long files have been closed is unknown")

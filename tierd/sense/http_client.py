@@ -45,9 +45,8 @@ class StatusError(SourceError):
 
 
 def read_secret(file: str, variable: str, environment: Mapping[str, str], what: str) -> str:
-    """A password or token from a file, or else from an environment variable; "" if neither is configured.
-
-    Line ends at the end of the file are removed. Raises SourceError naming the file or the variable.
+    """A password or token from a file, or else from an environment variable; "" if neither is configured. Line ends at
+    the end of the file are removed. Raises SourceError naming the file or the variable.
     """
     if file:
         try:
@@ -81,6 +80,7 @@ def tls_context(access: ServerAccess) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=access.ca_file or None)
         if access.cert_file:
+            # never ask a terminal for it
             context.load_cert_chain(access.cert_file, access.key_file or None, lambda: "")
     except (OSError, ValueError) as error:
         names = ", ".join(filter(None, (access.ca_file, access.cert_file, access.key_file)))
@@ -89,9 +89,8 @@ def tls_context(access: ServerAccess) -> ssl.SSLContext:
 
 
 class _UntilDeadline(io.RawIOBase):
-    """What a connection receives, up to the end of the time-out that the socket has now.
-
-    The time-out of a socket limits a single read only: a server that sends a byte now and then never exceeds it.
+    """What a connection receives, up to the end of the time-out that the socket has now. The time-out of a socket
+    limits a single read only: a server that sends a byte now and then never exceeds it.
     """
 
     def __init__(self, connection: socket.socket, received: io.RawIOBase) -> None:
@@ -201,7 +200,6 @@ class HttpClient:
     def send(self, method: str, url: str, kinds: Sequence[str], body: bytes | None = None,
              headers: Mapping[str, str] = MappingProxyType({}), query: str = "") -> Response:
         """The response, of one of these content types. Raises StatusError, and SourceError within about the timeout.
-
         ``query`` goes after the URL, and errors do not repeat it. A GET is repeated if the server hangs up.
         """
         try:
@@ -211,6 +209,7 @@ class HttpClient:
             until = self._now() + self._timeout_seconds
 
             def head() -> BaseHTTPResponse:
+                # urllib3 accepts no 0
                 left = Timeout(total=max(until - self._now(), 0.001))
                 return pools.urlopen(method, f"{url}?{query}" if query else url, body=body, headers=sent, timeout=left,
                                      redirect=False, retries=False, preload_content=False, decode_content=False,
@@ -238,9 +237,8 @@ class HttpClient:
         return one_line(str(error)) or type(error).__name__
 
     def pools(self, url: str) -> PoolManager:
-        """The pools of connections for a URL. Raises SourceError for an invalid URL and an unreadable certificate.
-
-        The context of TLS is made again when a certificate was replaced. Reading the system's takes 35 ms.
+        """The pools of connections for a URL. Raises SourceError for an invalid URL and an unreadable certificate. The
+        context of TLS is made again when a certificate was replaced. Reading the system's takes 35 ms.
         """
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:

@@ -33,9 +33,8 @@ RpcKey = tuple[str, str, str]
 
 
 def combined(several: Iterable[RpcLoad]) -> tuple[RpcLoad, ...]:
-    """RPCs to each pool or metadata target in each direction, of those to single targets.
-
-    If the limits of a pool's targets differ, the lowest counts; 0 is unknown.
+    """RPCs to each pool or metadata target in each direction, of those to single targets. If the limits of a pool's
+    targets differ, the lowest counts; 0 is unknown.
     """
     found: dict[RpcKey, RpcLoad] = {}
     for each in several:

@@ -45,10 +45,8 @@ def nids_of_moves(here: Collection[str], movers: Collection[str] | None) -> Coll
 
 
 class OwnMoves:
-    """Recognises records of tierd's own moves by file, user and node.
-
-    A reader on another node knows job ids alone: which files tierd moves is known to the leader, to which LYOUT records
-    are left.
+    """Recognises records of tierd's own moves by file, user and node. A reader on another node knows job ids alone:
+    which files tierd moves is known to the leader, to which LYOUT records are left.
     """
 
     def __init__(self, jobs: Collection[str] = (), nids: Callable[[], Collection[str]] = tuple,
@@ -113,9 +111,8 @@ class OwnJobs:
         self._seen_at = float("-inf")
 
     def __call__(self, window: Window) -> Collection[str]:
-        """Check one window. Returns the jobs to remove from it; none while another mover uses their ids.
-
-        Loads without bytes count as own: all commands of ``lfs`` have this job id.
+        """Check one window. Returns the jobs to remove from it; none while another mover uses their ids. Loads without
+        bytes count as own: all commands of ``lfs`` have this job id.
         """
         loads = Loads.of(window.loads)
         own = list(loads.rows(loads.jobs_among(self._jobs)).values())
@@ -157,9 +154,8 @@ class OtherMovers:
         self._moves.setdefault(directory, deque(maxlen=MIN_MOVES)).append((time, job))
 
     def at_work(self, directory: str, since: float) -> str:
-        """Job that changed the layouts of several files of a directory since a time; "" for none.
-
-        A single file may be a setstripe by hand.
+        """Job that changed the layouts of several files of a directory since a time; "" for none. A single file may be
+        a setstripe by hand.
         """
         moves = self._moves.get(directory)
         return moves[-1][1] if moves and len(moves) == MIN_MOVES and moves[0][0] >= since else ""

@@ -18,9 +18,8 @@ from tierd.sense.readings import ChangelogState, Reading, ServiceCounters, Stamp
 
 
 def reading(tree: Tree, time: float, now: Callable[[], float] | None = None) -> Reading:
-    """Job counters and conditions of every target this node serves. Targets that cannot be read are left out.
-
-    ``now`` is this node's clock, for the time at which each target was read.
+    """Job counters and conditions of every target this node serves. Targets that cannot be read are left out. ``now``
+    is this node's clock, for the time at which each target was read.
     """
     stamps: dict[str, Stamp] = {}
     jobs: dict[tuple[str, str], JobEntry] = {}
@@ -33,7 +32,7 @@ def reading(tree: Tree, time: float, now: Callable[[], float] | None = None) -> 
             if data is None:
                 continue
             if now:
-                stamps[target] = Stamp(THIS_NODE, (begun + now()) / 2)
+                stamps[target] = Stamp(THIS_NODE, (begun + now()) / 2)  # the kernel does not say when in between
             targets.add(target)
             jobs.update(((target, job), counters) for job, counters in job_counters(data))
             if condition := condition_of(tree, subsystem, target):
@@ -78,9 +77,8 @@ def flash_devices(tree: Tree) -> dict[str, bool]:
 
 
 def data_limits(tree: Tree) -> dict[str, int]:
-    """Maximum bytes of a new component with data on each MDT of this node (``lod_dom_stripesize_recalc``).
-
-    Lustre lowers the limit while an MDT has little free space. Releases before 2.13 report only the limit as set.
+    """Maximum bytes of a new component with data on each MDT of this node (``lod_dom_stripesize_recalc``). Lustre
+    lowers the limit while an MDT has little free space. Releases before 2.13 report only the limit as set.
     """
     found: dict[str, int] = {}
     for name in tree.devices("lod"):
@@ -132,7 +130,7 @@ def condition_of(tree: Tree, subsystem: str, target: str) -> str:
     recovery = recovery_status.parse(tree.read(f"{subsystem}/{target}/recovery_status") or b"")
     space = space_of(tree, f"{subsystem}/{target}") if subsystem == "obdfilter" else None
     return condition(df.integer(tree.read(f"{subsystem}/{target}/degraded") or b""),
-                     None if recovery.in_recovery and not recovery.status else recovery.in_recovery,
+                     None if recovery.in_recovery and not recovery.status else recovery.in_recovery,  # unreadable
                      space and space.size_bytes, space and space.avail_bytes)
 
 

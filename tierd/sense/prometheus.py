@@ -81,7 +81,7 @@ class QueryApi:
     def series(self, path: str, form: Mapping[str, str]) -> list[Series]:
         """The series of a query. Raises SourceError for a partial answer, impossible values and a wrong clock."""
         url, now = self.settings.url.rstrip("/") + path, self.clock.now()
-        query = urlencode({**form, "timeout": f"{self.timeout_seconds:g}s"}).encode()
+        query = urlencode({**form, "timeout": f"{self.timeout_seconds:g}s"}).encode()  # the server gives up too
         answer = self.client.send("POST", url, JSON_TYPES, query, FORM)
         if answer.date is not None and abs(answer.date - now) > self.skew_seconds:
             raise SourceError(f"{redacted(url)}: its clock differs from this node's by {answer.date - now:+.0f} s: "
@@ -197,9 +197,8 @@ def oldest_last_scrape(about: Iterable[Series]) -> tuple[float, str]:
 
 
 def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
-    """The reading at the time of ``oldest_last_scrape``. Raises ValueError for a duplicate series.
-
-    ``about`` has the series of whole targets, ``jobs`` the series of jobs on targets.
+    """The reading at the time of ``oldest_last_scrape``. Raises ValueError for a duplicate series. ``about`` has the
+    series of whole targets, ``jobs`` the series of jobs on targets.
     """
     whole = sorted((series for series in about if series.points and "target" in series.labels),
                    key=lambda series: series.points[-1][0])
@@ -244,10 +243,8 @@ _Counter = tuple[str, str, str, Tail]
 
 
 def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_Counter, Sequence[Point]]:
-    """Points of each counter. Raises ValueError for a duplicate series.
-
-    Series of the target's previous server, and of a second scrape configuration, are ignored. So are those without a
-    job: Prometheus stores no empty label.
+    """Points of each counter. Raises ValueError for a duplicate series. Series of the target's previous server, and of
+    a second scrape configuration, are ignored. So are those without a job: Prometheus stores no empty label.
     """
     found: dict[_Counter, Sequence[Point]] = {}
     for series in jobs:

@@ -125,7 +125,6 @@ def condition(degraded: float | None, recovering: bool | None, size_bytes: float
 
 def spans_between(before: Reading, after: Reading) -> dict[str, float]:
     """Seconds between two readings of each target, by its own clock. Targets whose rates are unknown are left out.
-
     These are targets that only one of the readings has, that were not read again or long ago, and whose clock was set.
     """
     nominal = after.time - before.time
@@ -134,7 +133,7 @@ def spans_between(before: Reading, after: Reading) -> dict[str, float]:
     for target in before.targets & after.targets:
         first, last = before.stamps.get(target), after.stamps.get(target)
         if first is None or last is None:
-            seconds = nominal if first is last else 0.0
+            seconds = nominal if first is last else 0.0  # with one of two, it is unknown
         else:
             seconds = last.seconds - first.seconds if first.clock == last.clock else 0.0
         if 0.0 < seconds <= longest:
@@ -143,9 +142,8 @@ def spans_between(before: Reading, after: Reading) -> dict[str, float]:
 
 
 def window(before: Reading, after: Reading) -> Window:
-    """The loads between two readings. Raises ValueError if the second is not later than the first.
-
-    Loads of a target arose in its own span. A target without one has no loads, and the condition ``UNSEEN``.
+    """The loads between two readings. Raises ValueError if the second is not later than the first. Loads of a target
+    arose in its own span. A target without one has no loads, and the condition ``UNSEEN``.
     """
     if after.time <= before.time:
         raise ValueError(f"readings out of order: {before.time} then {after.time}")
@@ -205,10 +203,8 @@ def services_of(counters: CounterTable, done: Increases, which: Bools) -> dict[s
 
 
 def has_unknown_start(counters: CounterTable, before: Reading, after: Reading) -> Bools:
-    """Which counts, of entries that the earlier reading lacks, may be older than that reading.
-
-    Such an entry began before the reading, or came back after hours with all its counts. It is used from the next
-    reading on.
+    """Which counts, of entries that the earlier reading lacks, may be older than that reading. Such an entry began
+    before the reading, or came back after hours with all its counts. It is used from the next reading on.
     """
     time, omits = before.time - _CLOCK_SLACK_SECONDS, after.omits_idle_jobs
     return np.fromiter((began_before(start, time) or (omits and not start) for start in counters.start.tolist()), bool,

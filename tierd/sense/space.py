@@ -52,10 +52,8 @@ def default_layouts(filesystem: Filesystem, directories: Iterable[str],
 
 
 def _default_of(filesystem: Filesystem, directory: str) -> tuple[Layout | None, ...]:
-    """The default layout of a directory itself, None if it has none of its own; nothing if it is unreadable.
-
-    The error is not returned: its traceback would keep the variables of all callers until Python's cycle collector
-    runs.
+    """The default layout of a directory itself, None if it has none of its own; nothing if it is unreadable. The error
+    is not returned: its traceback would keep the variables of all callers until Python's cycle collector runs.
     """
     with suppress(OSError):
         return (filesystem.layout(directory),)

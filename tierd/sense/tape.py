@@ -67,9 +67,8 @@ class Tape:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Tape]:
-    """Unpack a tape for as long as it is read. ``path`` is its folder, or the ``tape.tar.xz`` in it.
-
-    Raises TapeError if something is missing or broken.
+    """Unpack a tape for as long as it is read. ``path`` is its folder, or the ``tape.tar.xz`` in it. Raises TapeError
+    if something is missing or broken.
     """
     if not path.exists():
         raise TapeError(f"{path}: no such file or folder: a tape is a folder with tape.json and tape.tar.xz")

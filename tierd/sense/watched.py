@@ -65,7 +65,7 @@ class Watcher:
         except OSError as error:
             raise InotifyError(watch_error(error.errno or errno.EMFILE, "inotify")) from error
         self._descriptor: int = self._manager.get_fd()
-        os.set_inheritable(self._descriptor, False)
+        os.set_inheritable(self._descriptor, False)  # lfs must not inherit it
         self._now = now
         self._folders: dict[int, str] = {}
         self._events: deque[Event] = deque()

@@ -164,14 +164,14 @@ class CountTable:
     def since(self, taken: NDArray[np.uint32]) -> tuple[Ints, NDArray[np.uint32]]:
         """Numbers of the counts that rose since an earlier time, and their increases, which are less than 2^32."""
         done = self.counted[:len(self.clients)].astype(np.uint32)
-        done[:len(taken)] -= taken
+        done[:len(taken)] -= taken  # modulo 2^32
         numbers = np.flatnonzero(self.in_table[:len(done)] & done.any(axis=1))
         return numbers, done[numbers]
 
     def begin_again(self, numbers: Ints) -> None:
         """Count these from now on: what they counted is not part of any increase."""
         for _, taken in self.past:
-            taken.resize((len(self.clients), len(COUNTED)), refcheck=False)
+            taken.resize((len(self.clients), len(COUNTED)), refcheck=False)  # what was added since was 0
             taken[numbers] = self.counted[numbers]
 
     @property
@@ -180,9 +180,8 @@ class CountTable:
         return len(self.clients) - len(self._free)
 
     def free_unused(self, owners: NDArray[np.int32], places: NDArray[np.int32]) -> None:
-        """Free the numbers of what is neither in the table nor one of these owners of files.
-
-        Forget the jobs and directories that nothing names.
+        """Free the numbers of what is neither in the table nor one of these owners of files. Forget the jobs and
+        directories that nothing names.
         """
         kept = self.in_table[:len(self.clients)].copy()
         kept[owners] = True
@@ -269,9 +268,8 @@ class CountTables:
             self.shared_runs = [*self.shared_runs[1 - MAX_SHARED_RUNS:], run]
 
     def move_directory(self, old: str, new: str, note: Callable[[str], None]) -> list[Fid]:
-        """Give the files in a directory and below it the path that it was renamed to. Returns these files.
-
-        The counts of what was done there before stay those of the old path.
+        """Give the files in a directory and below it the path that it was renamed to. Returns these files. The counts
+        of what was done there before stay those of the old path.
         """
         files, places = self.files, self.counts.places
         below = {number: new + name[len(old):] for name, number in places.items()

@@ -94,6 +94,7 @@ class KeyIndex:
 
     def _others(self, number: NDArray[np.int32], keys: Words) -> Ints:
         """Which of these numbers belong to other keys than these."""
+        # UNKNOWN takes the last row of all, and is left out below
         same = _same(self.keys.take(number, axis=0, mode="wrap"), keys)
         return np.flatnonzero(~same & (number != UNKNOWN))
 
@@ -115,6 +116,7 @@ class KeyIndex:
             free = left[self._number_at[slot[left]] == UNKNOWN][::-1]
             self._number_at[slot[free]] = _CLAIMED - free  # of several keys for one slot, the first wins
             holder = _CLAIMED - self._number_at[slot[left]]
+            # a slot of an older key takes any row, and is left out by its sign
             same = _same(keys.take(holder, axis=0, mode="clip"), keys.take(left, axis=0)) & (holder >= 0)
             first[left[same]] = holder[same]
             left = left[~same]

@@ -123,7 +123,7 @@ class Follower:
         is not a changelog, or if an MDT keeps no records for tierd.
         """
         problems: list[str] = []
-        for mdt, before in list(self._positions.items()):
+        for mdt, before in list(self._positions.items()):  # copied: it changes meanwhile
             at_its_end = yield from self._of(mdt, problems)
             some = mdt in self._later and self._positions[mdt] != before
             if self.recording is not None and (at_its_end or some):
@@ -161,7 +161,7 @@ class Follower:
             try:
                 for records in packed_pieces(self._read(mdt, start)):
                     end, last = records.last_index, self._positions[mdt]
-                    if behind:
+                    if behind:  # of the rest, only the last index counts
                         continue
                     if end <= last:  # otherwise the same records would be read forever
                         problems.append(f"changelog of {mdt}: asked for records after {last}, got {end}")
@@ -171,13 +171,13 @@ class Follower:
             except (OSError, ValueError) as error:
                 problems.append(f"changelog of {mdt}: {error}{self._backlog(mdt)}")
                 if before is not None:
-                    self._later[mdt] = before
+                    self._later[mdt] = before  # the wait goes on
                 return False
             if behind:
                 known = before is not None and behind <= before.highest_index
                 self._later[mdt] = before if before is not None and known else _Later(end, begun_at)
                 return False
-            if self._positions[mdt] == start:
+            if self._positions[mdt] == start:  # a read without records is the end
                 return True
             if not 0 <= self._clock.now() - begun_at < READ_SECONDS:
                 return False
@@ -186,12 +186,13 @@ class Follower:
     def _up_to_missing(self, mdt: str, records: Records, before: _Later | None,
                        now: float) -> Generator[Records, None, int]:
         """Yield the records up to a missing one that may be late. Returns the index behind it; 0 without one.
-
         ``before`` is what the last call saw, if it ended at a missing record.
         """
         indexes, begin, last = records.indexes, 0, self._positions[mdt]
         gaps: list[int] = []
+        # nearly always none is missing, and there is nothing to search
         if records.last_index - last != len(records):
+            # indexes need not rise: a late record follows one with a higher index
             highest = np.maximum.accumulate(np.append(np.uint64(last or indexes[0]), indexes))
             gaps = np.flatnonzero(indexes > highest[:-1] + 1).tolist()
         for at in (*gaps, len(records)):
@@ -202,6 +203,7 @@ class Follower:
                 begin = at
             if at < len(records):
                 behind = int(indexes[at])
+                # seen for the first time, or not for long: it may still be written
                 if before is None or behind > before.highest_index or now - before.seen_at < LATE_SECONDS:
                     return behind
                 self._missed[mdt].append(f"records {highest[at] + 1} to {behind - 1} are missing")
@@ -316,19 +318,17 @@ class ChangelogClearing:
                 self._one(follower, mdt, reader, index, now)
 
     def _one(self, follower: Follower, mdt: str, reader: str, index: int, now: float) -> None:
-        """Clear one MDT.
-
-        Lustre also returns ENOENT for an index below the last one cleared for this reader: then another program clears
-        for it, and records may be gone that tierd never read. EINVAL means that there is no such record yet.
-        """
         try:
             self._clear(mdt, reader, index)
         except OSError as error:
             words = f"{error}"
+            # also for an index below the last one cleared for this reader: then another program clears for it, and
+            # records may be gone that tierd has not read
             if error.errno == errno.ENOENT:
                 words = (f"Lustre knows no reader {reader} (or another program clears for it); register one: lctl "
                          f"--device {self._fsname}-{mdt} changelog_register, and name it in sense.readers")
                 follower.mark_lost(mdt, words, "clearing")
+            # there is no such record yet
             elif error.errno == errno.EINVAL:
                 words = f"it has restarted, and has no record {index}"
                 follower.restart_from_zero(mdt)

@@ -121,9 +121,8 @@ class ChangelogIngest:
         """The gap that the last call found, and the one that it closed, for the log; "" for none."""
 
     def take_in(self, batches: Iterable[Batch], until: float) -> str:
-        """Add records or tallies. If records were missed, check directories until that time.
-
-        Returns the reason why tierd may start no act; "" if it may, except in the unchecked directories of the table.
+        """Add records or tallies. If records were missed, check directories until that time. Returns the reason why
+        tierd may start no act; "" if it may, except in the unchecked directories of the table.
         """
         problem = self.gap_begun = self.gap_closed = ""
         self.table.mark(self._now())
@@ -131,6 +130,7 @@ class ChangelogIngest:
             self.table.add(batches)
         except MissingRecordsError as error:
             self._missed, problem = str(error), error.problems
+            # a check that was under way begins again, for the MDTs of both
             before = self._rescan.mdts if self._rescan is not None else frozenset()
             self._rescan = DirectoryRescan(self.table, self._filesystem, self._now, error.mdts | before)
             count = count_of(self._rescan.concerned, "directory", "directories")
@@ -138,6 +138,7 @@ class ChangelogIngest:
                               f"{', '.join(sorted(self._rescan.mdts))} again, and starts no acts there until then")
         except OSError as error:
             problem = str(error)
+        # while an MDT cannot be read, its directories would be out of date again at once
         if self._rescan is not None and not problem and self._rescan.scan(until):
             self.gap_closed = f"{self._missed}; {self._rescan}; the table is complete again"
             self._rescan, self.gap_begun = None, ""

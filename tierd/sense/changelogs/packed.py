@@ -121,7 +121,7 @@ class Records(Sequence[Record]):
 
 def packed_pieces(data: bytes, most: int = PIECE) -> Iterator[Records]:
     """Yield all whole records in pieces of limited length. Raises ValueError at the first invalid record."""
-    padded = data + bytes(_BYTES.itemsize)
+    padded = data + bytes(_BYTES.itemsize)  # the words of the last record end within it
     starts = _starts(data, padded)
     for first in range(0, len(starts) - 1, most):
         yield _packed(padded, starts[first:first + most + 1])
@@ -142,6 +142,7 @@ def _packed(padded: bytes, starts: Ints) -> Records:
 def _starts(data: bytes, padded: bytes) -> Ints:
     """Where all whole records begin, and where the last of them ends."""
     begins, ends = _regular(len(data), padded)
+    # records that follow one another are taken as one run
     last_of_runs = np.flatnonzero(np.append(ends[:-1] != begins[1:], True))[:len(begins)]
     found, at = list[Ints](), 0
     while at < len(data):
@@ -154,7 +155,7 @@ def _starts(data: bytes, padded: bytes) -> Ints:
         try:
             shape = measure(data, at)
         except ValueError:
-            break
+            break  # raised after the records before it
         if shape is None:
             break
         found.append(np.array([at]))

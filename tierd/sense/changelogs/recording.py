@@ -132,9 +132,8 @@ class RecordingCheck:
         return records.at(np.delete(np.arange(len(records)), [*of_mark])) if of_mark else records
 
     def check(self, mdt: str, before: int, after: int, *, complete: bool = True) -> RecordingVerdict:
-        """Check one MDT after a successful read of its changelog from one position to another.
-
-        ``complete`` is False if the read ended at a record that may be late: records of a mark may be behind it.
+        """Check one MDT after a successful read of its changelog from one position to another. ``complete`` is False if
+        the read ended at a record that may be late: records of a mark may be behind it.
         """
         known = self._mdts.setdefault(mdt, _Mdt())
         state = self._states.get(f"{self._fsname}-{mdt}")
@@ -144,6 +143,7 @@ class RecordingCheck:
             known.users = known.behind_at = known.lower_since = None
         else:
             verdict = self._compared(mdt, known, state, before, after)
+        # the MDT itself says what it records: marks would show no more
         if verdict.problem or (state is not None and state.recorded is not None):
             known.mark, known.problem = None, ""
             return verdict
@@ -200,7 +200,6 @@ class RecordingCheck:
         return False
 
     def _marked(self, mdt: str, known: _Mdt, make: MakeMark, *, moved: bool, rarely: bool) -> str:
-        """Problem that marks found. Makes a new mark without better evidence, or to see whether a problem is over."""
         mark, now = known.mark, self._clock.now()
         if mark is not None:
             mark.checks += 1
@@ -208,6 +207,7 @@ class RecordingCheck:
                 known.mark, known.problem = None, self._seen(mdt, mark)
         often = MARK_SECONDS_FOR_MASK if rarely and not known.problem else MARK_SECONDS
         due = known.marked_at is None or not 0 <= now - known.marked_at < often
+        # while records come, only to see whether a problem is over, and once after the start
         if known.mark is None and due and (not moved or known.problem or known.marked_at is None):
             known.marked_at, known.cannot = now, ""
             try:

@@ -130,6 +130,7 @@ class RollUp:
         id of a job: of a migration or a setstripe, not of files that grew.
         """
         self._moves = []
+        # numbers in these caches have another meaning now
         if self._known.compactions != self._compactions or len(self._jobs.keys) > MOST_KEYS:
             self._begin()
         job = self._jobs.numbers_of(counted.fields.job, self._counts.jobs)
@@ -140,12 +141,12 @@ class RollUp:
         for at in renames:
             fid = as_fid(fields.target[at].tobytes())
             if fid in created:
-                continue
+                continue  # a file: it is part of no other path
             renamed = counted.renames[int(fields.number[at])]
             old = self._named(renamed.source_parent, renamed.source_name.decode("utf-8", "surrogateescape"))
             concerns_paths = fid in made or fid in self._path.known or self._path.may_contain(old)
             if concerns_paths:
-                self._add(fields.at(slice(begin, at)), job[begin:at], counted)
+                self._add(fields.at(slice(begin, at)), job[begin:at], counted)  # by their paths of then
                 begin = at
             if self._files.row_of(fid) >= 0:
                 self._path.forget(fid)
@@ -169,9 +170,9 @@ class RollUp:
         return join(above, name) if above else ""
 
     def _without_echoes(self, counted: CountedRecords, job: Ints) -> tuple[Fields, Ints]:
-        """The records that are not of tierd's own moves, and the numbers of their jobs."""
         fields, moved = counted.fields, self._is_echo.files
         tagged = [self._counts.jobs[tag] for tag in self._is_echo.tags if tag in self._counts.jobs]
+        # only these are decoded, and asked about
         doubtful = np.isin(job, tagged)
         if moved:
             doubtful |= np.fromiter((target in moved for target in each_fid(fields.target)), bool, len(fields))
@@ -204,13 +205,14 @@ class RollUp:
             self._phase(fields.at(which), row[which], job[which], counted)
 
     def _rows(self, fields: Fields, job: Ints) -> Ints:
-        """Rows of the files of records, and -1 without a row. Names of such files may be removed."""
         kind = fields.kind
         row = self._files.fids.find(fields.target)
         new = np.flatnonzero((row < 0) & ((kind == CREATE) | (kind == OPEN) | (kind == LAYOUT)))
         row[new] = self._files.rows_of(fields.at(new).target)
         rest = np.flatnonzero(row < 0)
+        # some got their rows just now
         row[rest] = self._files.fids.find(fields.at(rest).target)
+        # the unlink of an unknown file counts for its job nevertheless
         astray = np.flatnonzero((row < 0) & (kind == UNLINK))
         if len(astray):
             gone = fields.at(astray)
@@ -225,6 +227,7 @@ class RollUp:
         made, removed = begins[first == CREATE], begins[first == UNLINK]
         known = files.present[row[removed]]
         astray, removed = removed[~known], removed[known]
+        # in the order of the changelog
         made = made[np.argsort(fields.number[made], kind="stable")]
         new, stray, gone = row[made], fields.at(astray), row[removed]
         numbers = self._in_parent(job[made], fields.at(made).parent)
@@ -264,13 +267,12 @@ class RollUp:
         return self._counts_in[keys].astype(np.int64)
 
     def _count(self, column: int, numbers: Ints, fields: Fields) -> None:
-        """Count one record for each of these counts."""
         self._counts.at_work(numbers, fields.time)
         self._known.count(column, numbers, fields.nid, self._nids.by_number, fields.number)
 
     def _find(self, fields: Fields, row: Ints, job: Ints, at: int) -> None:
-        """Look for the file that a record opens, and that is not known."""
         path = self._path(as_fid(fields.target[at].tobytes()))
+        # an OPEN may name another directory than that of the file
         directory = directory_of(path) if path else self._path.place(as_fid(fields.parent[at].tobytes()))
         place = self._counts.places[directory]
         one, number = row[at:at + 1], np.array([self._counts.number(int(job[at]), place)])
@@ -308,9 +310,8 @@ def files_in(row: Ints) -> tuple[Ints, Ints]:
 
 
 class Changes:
-    """Records of known files in which none is created or removed: opens, closes, renames and new layouts.
-
-    They are sorted by file, and those of each file by time.
+    """Records of known files in which none is created or removed: opens, closes, renames and new layouts. They are
+    sorted by file, and those of each file by time.
     """
 
     def __init__(self, known: CountTables, path: PathCache, fields: Fields, row: Ints, job: Ints) -> None:
@@ -347,7 +348,6 @@ class Changes:
         return np.where(latest >= 0, values[latest], before[self._row])  # type: ignore[return-value]
 
     def _places(self) -> Ints:
-        """The directory of the file after each record."""
         place, renamed = np.zeros(len(self._row), np.int64), self._fields.kind == RENAME
         parents = self._fields.at(renamed).parent
         place[renamed] = [self._counts.places[self._path.place(as_fid(parent.tobytes()))] for parent in parents]
@@ -386,15 +386,18 @@ class Changes:
         whose = counts.job[numbers]
         moved = np.flatnonzero(~counts.in_table[numbers] | (counts.place[numbers] != place))
         if len(moved):
+            # a job that never worked where the file is now does not get this close
             there = [counts.has(*pair) for pair in zip(whose[moved].tolist(), place[moved].tolist(), strict=True)]
             whose[moved] = np.where(there, whose[moved], job[moved])
             numbers[moved] = counts.numbers(whose[moved], place[moved], numbers[moved])
         np.add.at(counts.counted[:, CLOSES], numbers, 1)
+        # closes by client threads (ldlm_bl) show no job at work
         own = whose == job
         counts.at_work(numbers[own], self._fields.time[closed][own])
 
     def _count_layouts(self, owner: Ints, place: Ints) -> None:
         counts, since = self._counts, self._known.layouts_since
+        # that a file grew is recorded without a job
         grew = np.flatnonzero((self._fields.kind == LAYOUT) & (self._job == counts.jobs[""]))
         if since and len(grew):
             begun = [since.get(counts.places.by_number[number], 0.0) for number in place[grew].tolist()]
@@ -404,9 +407,8 @@ class Changes:
         counts.at_work(numbers, self._fields.time[grew])
 
     def _open_counts(self) -> tuple[Ints, Ints]:
-        """How often the file is open before and after each record.
-
-        A close of a file that is not open, as far as known, changes nothing.
+        """How often the file is open before and after each record. A close of a file that is not open, as far as known,
+        changes nothing.
         """
         first = self._files.open_count[self._row].astype(np.int64)
         if not self._opened.any() and not first.any():

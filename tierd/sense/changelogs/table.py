@@ -42,17 +42,15 @@ RECENT_SECONDS = 120.0
 
 
 class ActivityTable:
-    """A bounded table of files and of counts by job and directory, filled from changelog records.
-
-    Any thread may use it; only one may add records at a time.
+    """A bounded table of files and of counts by job and directory, filled from changelog records. Any thread may use
+    it; only one may add records at a time.
     """
 
     def __init__(self, resolve: ResolvePath, max_files: int = 150_000, max_counts: int = 10_000,
                  max_listed_files: int = 20_000, is_echo: OwnMoves | None = None, executor: Executor | None = None,
                  tallies: TallyLimits | None = None) -> None:
-        """``executor`` looks up several paths at once. Without it, each path is looked up when it is needed.
-
-        With ``tallies``, the table belongs to a reader, which calls ``tally`` at the end of each window.
+        """``executor`` looks up several paths at once. Without it, each path is looked up when it is needed. With
+        ``tallies``, the table belongs to a reader, which calls ``tally`` at the end of each window.
         """
         self._known = CountTables(max_files, max_counts, max_listed_files)
         self._marked_at: float | None = None
@@ -89,6 +87,7 @@ class ActivityTable:
                 count, oldest = len(records), records.oldest_time
                 counted = self._records.read(records)
                 del records  # its memory is used for the next one
+                # before the lock: each takes a request
                 if self._executor is not None:
                     self._path.look_up(self._records.fids_without_path(counted), self._executor)
                 with self._lock:
@@ -254,7 +253,7 @@ class ActivityTable:
             counts = self._known.counts
             numbers = counts.of_jobs(jobs)
             done, owner = counts.counted[numbers] - counts.noted[numbers], counts.job[numbers]
-            counts.noted[:] = counts.counted
+            counts.noted[:] = counts.counted  # of all, so that each counts from now on
             jobs, at = distinct(owner)
             found = {}
             for job, (creates, opens, closes, unlinks) in zip(
@@ -275,9 +274,8 @@ class ActivityTable:
             return self._since(-1, now) if self._known.counts.past else Recent((), 0.0)
 
     def begin_again(self, directories: Iterable[str], now: float) -> None:
-        """Count recent activity in these directories from now on: they have another default layout.
-
-        Of files that outgrow a component, those made from now on count. A reader counts all, as it reads no layouts.
+        """Count recent activity in these directories from now on: they have another default layout. Of files that
+        outgrow a component, those made from now on count. A reader counts all, as it reads no layouts.
         """
         with self._lock:
             known, places = self._known, set(self.places())
@@ -302,9 +300,8 @@ class ActivityTable:
             return float(counts.last_time[counts.of_jobs(jobs)].max(initial=0.0))
 
     def works_in(self, jobs: Iterable[str], directory: str, since: float, *, counting_open: bool) -> bool:
-        """Whether one of these jobs has records since a time in a directory or just below it.
-
-        ``counting_open``: a file that it has open counts too.
+        """Whether one of these jobs has records since a time in a directory or just below it. ``counting_open``: a file
+        that it has open counts too.
         """
         with self._lock:
             recent = self._recent(jobs, since, counting_open=counting_open).tolist()

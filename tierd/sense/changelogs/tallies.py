@@ -220,7 +220,6 @@ class TallyMaker:
             tuple(before - after), moves, sum(row.closes for row in directories), renamed=renamed)
 
     def _sampled(self) -> set[Fid]:
-        """All files that the leader knows."""
         return set(chain.from_iterable(self._samples.values()))
 
     def _chosen(self) -> list[int]:
@@ -244,9 +243,8 @@ class TallyMaker:
                               files=tuple(files), clients=counts.clients[number], **more)
 
     def _sample(self, chosen: Sequence[int]) -> dict[int, list[Fid]]:
-        """Sample the files of the chosen counts again. Returns those that each did not have before.
-
-        The sample is of those with the lowest hashes, as far as there is room for new ones.
+        """Sample the files of the chosen counts again. Returns those that each did not have before. The sample is of
+        those with the lowest hashes, as far as there is room for new ones.
         """
         table, limits, before = self._known.files, self._limits, self._samples
         known = self._kept()
@@ -266,7 +264,6 @@ class TallyMaker:
 
     def _kept(self) -> set[Fid]:
         """Drop what is no longer in the table, and if the limit is reached, the files of counts that are idle longest.
-
         Returns the files that are left.
         """
         counts, fids = self._known.counts, list(self._sampled())

@@ -199,7 +199,7 @@ class TallySource:
         """A tally that begins at the position, which moves to its end. None for any other, which is dropped."""
         tally = each.tally
         state = self._mdts.get(tally.mdt) if tally is not None else None
-        self._done.append(each)
+        self._done.append(each)  # whether it counts or not: it would never count later
         if tally is None or state is None:
             self.outcomes[TallyOutcome.MALFORMED] += 1
         elif tally.token < state.token or (tally.token == state.token and tally.rereads < state.rereads):
@@ -224,8 +224,7 @@ class TallySource:
         return None
 
     def _read_again(self, mdt: str, state: _Mdt) -> None:
-        """Ask for the records after the position. Tallies that were sent before are stale."""
-        state.rereads += 1
+        state.rereads += 1  # tallies of readers that do not know it yet are stale
         self.rereads[mdt] += 1
 
     def _check(self, state: _Mdt, tally: Tally, recording: RecordingCheck, gaps: list[str]) -> None:
@@ -248,9 +247,8 @@ class TallySource:
                 yield f"changelog of {mdt}: {why}"
 
     def acknowledge(self) -> None:
-        """Confirm tallies and publish positions. Call it only after the positions are in the journal.
-
-        Raises OSError; the next call then does it again.
+        """Confirm tallies and publish positions. Call it only after the positions are in the journal. Raises OSError;
+        the next call then does it again.
         """
         found = {mdt: Position(state.position, state.rereads, renames=self._renames)
                  for mdt, state in self._mdts.items()}
