@@ -410,6 +410,7 @@ class Connection:
         if isinstance(error, APIError | NoStreamResponseError | nats.errors.NoRespondersError):
             bare = isinstance(error, APIError) and not error.description  # as while the servers choose who leads
             return BrokerRefused(None, "NATS: the stream is not available now" if bare else f"NATS: {error}")
+        # NATS reports a missing right apart from the request, which gets no answer
         if self._denied:
             denied = self._denied.get(subject) or next(iter(self._denied.values()))
             self._denied.clear()

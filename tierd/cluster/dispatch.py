@@ -186,7 +186,7 @@ class NatsDispatch(Dispatch):
         Enough is for its movers and one message more: otherwise the files of one target would take all the room.
         """
         if cost.targets:
-            source = min(cost.targets)
+            source = min(cost.targets)  # as in _messages_of
             files = self._from_source[source] + chosen.get(source, 0)
             if files >= (self.settings.movers.per_target_at_once + 1) * self._files_per_message():
                 return Refusal(Reason.LIMIT, "enough moves are under way").about(f"target {source}")
@@ -245,10 +245,11 @@ class NatsDispatch(Dispatch):
     def _write_permit(self, generation: int, held: str) -> Permit:
         """Write a permit of the next epoch. Raises BrokerError; then it is unknown which permit holds."""
         bucket = self.connection.bucket(self.names.control)
+        # at the start, and after an unknown answer: NATS may have lost what was declared
         if self._permit is None:
             messages.declare(self.connection, self.names, self.settings.cluster.replicas)
             self._sources.clear()
-        self._permit = None
+        self._permit = None  # from here on unknown: an update without an answer may count
         present = bucket.get(messages.PERMIT)
         epoch = 0
         if present is not None:
@@ -269,6 +270,7 @@ class NatsDispatch(Dispatch):
 
     def _look_for_movers(self) -> None:
         now = self.clock.now()
+        # more often until a mover reports
         if abs(now - self._movers_at) < (MOVERS_SECONDS if self._threads() else MOVERS_SECONDS / 10):
             return
         self.movers = messages.descriptions(self.connection.bucket(self.names.movers), RemoteMover)
@@ -288,6 +290,7 @@ class NatsDispatch(Dispatch):
         groups: dict[tuple[str, str, frozenset[str], str], list[Move]] = {}
         for each in moves:
             source, *further = sorted(each.targets) or [messages.NO_TARGET]
+            # of one directory each, whose facts a mover reads once
             key = source, each.path.rpartition("/")[0], frozenset(further), messages.layout_to_wire(each.layout)
             groups.setdefault(key, []).append(each)
         for (source, _, others, layout), group in groups.items():
@@ -317,6 +320,7 @@ class NatsDispatch(Dispatch):
             except BrokerUnknown as error:  # NATS may have some: their results count, or the files at the deadline
                 results = [error] * len(chosen)
         except BrokerError as error:
+            # nothing was sent yet
             for message in chosen:
                 self._give_up(message, Refusal(Reason.NO_BROKER, str(error.strerror or error)))
             return
@@ -347,7 +351,7 @@ class NatsDispatch(Dispatch):
 
     def _pools(self) -> Mapping[str, tuple[str, ...]]:
         with suppress(OSError):
-            return self.filesystem.pools()
+            return self.filesystem.pools()  # one target each, then
         return {}
 
     def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
@@ -375,22 +379,19 @@ class NatsDispatch(Dispatch):
         if under_way or self._leads():
             self._receive(wait_seconds if under_way and not self._ended else 0.0)
         self._expire(self.clock.now())
-        self._send()
+        self._send()  # results have freed slots
         while self._ended:
             yield self._ended.popleft()
 
     def _leads(self) -> bool:
-        """Whether this tierd leads, and so gets late results.
-
-        After a kill of the server a message may have had two movers: one gave its files back, and the other has moved
-        them.
-        """
+        # it gets late results even if nothing is under way: after a kill of the server a message may have had two
+        # movers, of which one gave its files back, and the other has moved them
         return (self._permit is not None and self._permit.generation == self.claim.generation
                 and self.connection.connected)
 
     def recorded(self) -> None:
         """Acknowledges the results, after the copy of the journal has them."""
-        self._moved_now.clear()
+        self._moved_now.clear()  # the journal has them now
         deliveries, self._unacknowledged = self._unacknowledged, []
         with suppress(BrokerError):  # NATS delivers them again, and they are found to be in the journal
             if deliveries:
@@ -404,10 +405,11 @@ class NatsDispatch(Dispatch):
         except BrokerError:
             return
         for delivery in found:
-            self._unacknowledged.append(delivery)
+            self._unacknowledged.append(delivery)  # malformed ones too: they would come again
             try:
                 result = messages.unverified(ResultMessage, delivery.data)
                 ours = result.generation == self.claim.generation
+                # the secret of an earlier leader is gone with its claim: then only the file counts
                 if ours:
                     messages.verified(delivery.data, self.claim.holder)
             except ValueError as error:
@@ -451,10 +453,7 @@ class NatsDispatch(Dispatch):
         return found
 
     def _found_done(self, move: Move, detail: str) -> MoveOutcome:
-        """The outcome of an act whose file has the wanted layout.
-
-        An earlier act of the file may have been given up, and count as its move by a late result: only one does.
-        """
+        # an earlier act of the file may have been given up, and count as its move by a late result: only one does
         entry = self.journal.entry(move.act)
         if entry is not None and entry.fid is not None and self._is_counted(entry.fid, entry.intended_at):
             return MoveOutcome(move, MoveResult.ALREADY, "already", "an earlier act moved the file")
@@ -469,12 +468,12 @@ class NatsDispatch(Dispatch):
         return isinstance(found, Layout) and same_shape(found, layout)
 
     def _end(self, message: SentMessage, outcome: MoveOutcome) -> None:
-        """A file of a message has an outcome."""
         del message.moves[outcome.move.act]
         self._from_source[message.source] -= 1
         self._add_ended(outcome)
         if not message.moves:
             self._sent.pop(message.id, None)
+        # a halted one is sent again, and its late deadlines count on
         if outcome.reason != Reason.HALTED:
             self._expired.pop(outcome.move.path, None)
 

@@ -73,6 +73,7 @@ class JournalPublisher:
             while self._pending is not None or self._prepare():
                 assert self._pending is not None
                 generation, data, until = self._pending
+                # the same id each time: stored once
                 sequence = self._connection.publish(self._names.journal_subject, data, f"{generation}-{until}")
                 self._refuse_later_leader(generation, sequence)
                 if sequence <= (self._changes.position or 0):  # NATS has lost the stream, and has another one
@@ -162,6 +163,7 @@ class JournalFollower:
         if not self._secret() and self.behind_messages():
             raise NoCopyError(None, f"there is no {KEY} in the folder of the claim: it signs the copy of the journal")
         last = self._next(self.position)
+        # another message at the position of the copy: the stream was lost and made again
         if last is not None and last.sequence == self.position and last.data != self._last:
             if self._last:
                 self._begin_again()

@@ -91,7 +91,7 @@ class Candidate:
                     raise BrokerError(None, f"NATS: {self.connection.trouble}")
                 follower = self._follower = self._follower or JournalFollower(
                     self.connection, self.names, Path(self._settings.act.journal), self._read_key)
-                self._follow(follower)
+                self._follow(follower)  # before the claim: whoever cannot follow must not lead
                 why = self.claim.hold()
                 if why is not None:
                     self._describe(follower)
@@ -102,7 +102,7 @@ class Candidate:
                     messages.declare(self.connection, self.names, self._settings.cluster.replicas)
                     self._publish_all = follower.take_over(self.claim.generation, self.claim.renew)
                 except BaseException:
-                    self.claim.release()
+                    self.claim.release()  # nobody need wait for it to expire
                     raise
         except (OSError, ValueError) as error:
             why_not = str(getattr(error, "strerror", None) or error)
@@ -112,7 +112,7 @@ class Candidate:
                 self._follower = None
             self._describe(self._follower, why_not)
             return False
-        follower.close()
+        follower.close()  # with the lock of its file, which the leader takes
         self._follower = None
         self._forget_description()
         self.claim.leads = True

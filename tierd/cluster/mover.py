@@ -196,6 +196,7 @@ class Mover:
         try:
             self._move_files(message, secret, delivery)
             self.fault("moved")
+            # the results first: once acknowledged, the message comes to nobody again
             self._until_published(lambda: self._acknowledge(delivery))
         finally:
             with self._lock:
@@ -221,21 +222,18 @@ class Mover:
         except ValueError as error:
             self.refused += 1
             log.warning("refused a message from NATS: %s", error)
-            delivery.acknowledge()
+            delivery.acknowledge()  # removed: nobody may obey it
             return None
         return message, secret
 
     def _move_files(self, message: MoveMessage, secret: str, delivery: Delivery) -> None:
-        """Move the files of a message, and publish their results.
-
-        Once the lease of the message has ended, another mover has it or gets it, and reports its further files: this
-        one begins none of them, and must not report them as stale, or the leader would send them again.
-        """
         found: list[FileResult] = []
         begun = self.clock.now()
         batch = None
         for number, file in enumerate(message.files):
             why = self._refusal(message)
+            # asked after the requests above, which may have hung: from then on another mover has the message, or gets
+            # it, and reports the further files. As stale ones of this mover, the leader would send them again
             if self.expired(delivery):
                 self._publish(message, secret, delivery, found, self.clock.now() - begun, last=False)
                 return
@@ -243,7 +241,7 @@ class Mover:
                 found += [self._counted(FileResult(each.act, each.fid, "stale", why.reason, why.sentence,
                                                    not_copied=1.0)) for each in message.files[number:]]
                 break
-            batch = batch or self.engine.batch()
+            batch = batch or self.engine.batch()  # only if a file may be moved
             found.append(self._moved(message, file, batch))
             now = self.clock.now()
             if now - begun > FLUSH_SECONDS and number < len(message.files) - 1:
@@ -252,11 +250,7 @@ class Mover:
         self._publish(message, secret, delivery, found, self.clock.now() - begun, last=True)
 
     def _acknowledge(self, delivery: Delivery) -> None:
-        """Acknowledge a message, unless its lease has ended.
-
-        The acknowledgement of a mover that hung would free the slot of its target, while another mover works on the
-        same message.
-        """
+        # it would free the slot of its target, while another mover works on the same message
         if self.expired(delivery):
             log.warning("this mover hung, or had no NATS, for longer than cluster.ack_wait_seconds: another mover "
                         "completes its message")
@@ -382,11 +376,8 @@ class Mover:
         self.fault("published")
 
     def _until_published(self, attempt: Callable[[], object]) -> None:
-        """Repeat until NATS has confirmed: a result must not be lost while this process lives.
-
-        NATS refuses it permanently only without the right to publish; otherwise while its servers choose who leads.
-        """
         pause, refusals = threading.Event(), 0
+        # NATS refuses for good only without the right to publish; else while its servers choose who leads
         while refusals < MAX_REFUSALS:
             try:
                 attempt()
@@ -396,7 +387,7 @@ class Mover:
                     log.warning("NATS refuses a result: %s", error.strerror or error)
                 refusals += 1
             except BrokerError:
-                pass
+                pass  # a result must not be lost while this process lives
             pause.wait(RETRY_SECONDS)
 
     # -- beside the work --------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ class Lease:
 
     def step(self) -> bool:
         """Take the lease or renew it. Returns whether it is held. Raises BrokerError if NATS does not answer."""
-        began = self._monotonic()
+        began = self._monotonic()  # a lease counts from the request
         if self.token and began >= self._valid_until:
             self._lose()  # another reader may have had it meanwhile
         try:
@@ -85,6 +85,7 @@ class Lease:
             self._lose()
             return False
         except BrokerUnknown:
+            # it may count nevertheless
             found = self._bucket.get(self._mdt)
             if found is None or found.data != self._data or found.sequence <= self._revision:
                 return self.held
@@ -281,7 +282,7 @@ class Reader:
         """The leader's position of each MDT, and when it was read."""
 
     def _publish(self, mdt: str, window: Window) -> None:
-        if not self._leases[mdt].held:
+        if not self._leases[mdt].held:  # this process may have hung
             raise BrokerError(None, "the lease has expired")
         self._connection.publish(self._names.tally_subject(mdt), messages.signed(window.data, self._key()),
                                  window.message_id)
@@ -354,6 +355,7 @@ class Reader:
 
     def step_leases(self) -> None:
         """Renew the leases that this process holds, and take free ones up to the limit."""
+        # in another order in each reader, so that they do not compete for the same; its own first
         shuffled = random.sample(tuple(self._leases.items()), len(self._leases))
         for mdt, lease in sorted(shuffled, key=lambda each: not each[1].held):
             count = sum(each.held for each in self._leases.values())
