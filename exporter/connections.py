@@ -321,7 +321,7 @@ class QuietClients:
 
     def _bulk(self, keys: Sequence[SeriesKey]) -> Callable[[Sequence[int]], object]:
         found = self._getters.get(id(keys))
-        if found is None or found[0] is not keys:
+        if found is None or found[0] is not keys:  # an id is used again
             places = [place for place, key in enumerate(keys) if key[0] in BULK_BYTES or key[1] in BULK_OPERATIONS]
             found = self._getters[id(keys)] = keys, itemgetter(*places) if places else lambda _: ()
         return found[1]
@@ -356,7 +356,7 @@ class OscTotals:
             self._snapshot = node.snapshot
         finally:
             with self._changed:
-                if self._reader is node.state:
+                if self._reader is node.state:  # else it is a later one
                     self._reader = None
                 self._changed.notify_all()
         return self.stats

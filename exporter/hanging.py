@@ -94,7 +94,7 @@ class PassState:
         if not self.hanging.add(reading):
             return False
         self._left = reading
-        self.abandoned = True
+        self.abandoned = True  # before the check below, so that its thread cannot miss it
         if self.reading is not reading:  # it returned meanwhile
             self.hanging.remove(reading)
         return True

@@ -88,9 +88,8 @@ class Ledger(Generic[G, K]):
         return self._totals
 
     def begin(self, members: Mapping[str, G | None]) -> None:
-        """Start a pass with the present members and their groups. A member without a group has no sum.
-
-        If ``members`` is the same object as in the previous pass, nothing has changed.
+        """Start a pass with the present members and their groups. A member without a group has no sum. If ``members``
+        is the same object as in the previous pass, nothing has changed.
         """
         self._pass += 1
         self._now = self._clock()
@@ -108,9 +107,8 @@ class Ledger(Generic[G, K]):
             self._forget(members)
 
     def move(self, name: str, group: G | None) -> None:
-        """Move a present member to another group. Only its growth from this pass on counts there.
-
-        Use it for a few of many members. It does not update ``groups``.
+        """Move a present member to another group. Only its growth from this pass on counts there. Use it for a few of
+        many members. It does not update ``groups``.
         """
         member = self._members[name]
         member.group = group
@@ -118,9 +116,8 @@ class Ledger(Generic[G, K]):
         member.keys, member.values = (), ()
 
     def credit(self, name: str, start: bytes, keys: Sequence[K], values: Sequence[int], *, whole: bool = True) -> None:
-        """Credit the values of a member in this pass. Equal ``keys`` should be one object in all passes.
-
-        ``whole`` is False if part of the file was not understood. A counter that appears later may then be old.
+        """Credit the values of a member in this pass. Equal ``keys`` should be one object in all passes. ``whole`` is
+        False if part of the file was not understood. A counter that appears later may then be old.
         """
         member = self._members[name]
         start = start or member.start  # a file truncated in its header has no start time

@@ -264,7 +264,7 @@ class ParameterReader:
         try:
             found = read()
         except OSError as error:
-            self.state.returned()
+            self.state.returned()  # first: if the pass was abandoned, it counts no errors
             self._reads.error(reading_name(reading), errno.errorcode.get(error.errno or 0, "OSError"))
             return None
         self.state.returned()
@@ -300,7 +300,6 @@ class ParameterReader:
 
     def read_through(self, kind: str, device: str, name: str, take: Callable[[bytes], None]) -> bool:
         """Pass a parameter to ``take`` in pieces; False if it is absent or unreadable. Unreadable ones are counted.
-
         ``take`` may raise OSError for an invalid text.
         """
         reading = kind, device, name
@@ -319,6 +318,7 @@ class ParameterReader:
 
         def read() -> bool:
             folder = self._parameters.folders(kind, name).get(device)
+            # what was passed on in part is not passed on again
             if folder is not None and ((whole := read_through(folder + name, count)) or pieces):
                 return whole
             data = self._parameters.locate(kind, device, name)
@@ -348,7 +348,7 @@ class ParameterReader:
         marks, present = texts.marks, texts.present
         for position, data, mark in self._unknown(texts, quiet):
             if data is not None or present[position]:
-                marks[position] = 0
+                marks[position] = 0  # unknown until it is processed
                 yield position, data
                 marks[position], present[position] = mark, data is not None
 
@@ -405,6 +405,7 @@ class ParameterReader:
         for begin in range(0, len(devices), BATCH_DEVICES):
             end = begin + BATCH_DEVICES
             batch, left_out = devices[begin:end], skip[begin:end]
+            # asked again for each batch: a read may have begun to hang
             held = self._without_hanging(kind, batch, left_out)
             state.batch = Batch(kind, (name,), batch)
             size, changed = many(parent, batch, name, keys, marks[begin:end].tobytes(), left_out, state.batch.progress)
@@ -412,7 +413,7 @@ class ParameterReader:
             reads.bytes_read += size
             for at, data, mark in changed:
                 yield begin + at, self.read(kind, batch[at], name) if data is None else data, mark
-            for at in held:
+            for at in held:  # which counts them
                 yield begin + at, self.read(kind, batch[at], name), 0
 
     def numbers_of(self, kind: str, names: tuple[str, ...], devices: Iterable[str]) -> list[list[int | None]]:
@@ -482,9 +483,8 @@ class ParameterReader:
             self._reads.skip(name, lines)
 
     def number(self, kind: str, device: str, name: str, parse: Callable[[bytes], int | None] = natural) -> int | None:
-        """Read a parameter with one number; None if it is absent or has other text. Other text is counted.
-
-        Nearly all are counts or sizes, so the default ``parse`` does not accept a negative number.
+        """Read a parameter with one number; None if it is absent or has other text. Other text is counted. Nearly all
+        are counts or sizes, so the default ``parse`` does not accept a negative number.
         """
         data = self.read(kind, device, name, read_line)
         if data is None:

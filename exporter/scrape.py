@@ -143,6 +143,7 @@ class _CollectorRun:
             self._leave_behind()
         self._launch(snapshot)
         while not self._busy and not self.worker.wait(turn_seconds):
+            # only a read that is the same at two checks hangs
             self._is_hanging()
             if self._reading is None or self.worker.wait(turn_seconds * CHECK_SHARE):
                 return
@@ -188,7 +189,7 @@ class _CollectorRun:
             page, ended = self.worker.result(seconds)
         except LateError:
             reason = f"not finished after {deadline_seconds:.3g} s; reading a parameter may hang"
-            self._is_hanging()
+            self._is_hanging()  # so that the next pass sees whether it is the same read
         except BusyError:
             reason = "still reading a parameter since an earlier scrape"
             self._is_hanging()
@@ -263,6 +264,7 @@ class Scraper:
     def _log_implausible(self) -> None:
         """Log values that no target can reach, once for each parameter and hour."""
         for running in self._running:
+            # copied: a thread that is late still counts
             for parameter, values in running.outcome.reads.implausible.copy().items():
                 key = running.collector.name, parameter
                 before, logged = self._implausible.get(key, (0, -LOG_AGAIN_SECONDS))
