@@ -66,6 +66,7 @@ class MountedFilesystem:
         place = self._whole(path)
         if self._unreachable:
             refuse_unreachable(layout_at(place), self._unreachable, path)
+        # the library takes a path, whose file may be another one from call to call
         for _ in range(_ATTEMPTS):
             with typed("stat", path):
                 before = os.lstat(place)

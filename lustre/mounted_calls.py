@@ -82,10 +82,9 @@ class MountedCalls:
         return self._library.open_fid(self._mount, fid, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def exists(self, fid: Fid) -> bool:
-        """Opening by FID is not a reliable check: since 2.16 it uses open_by_handle_at(2), in which Linux converts
-        every error to ESTALE, including that of an unreachable MDT. ``fid2path`` returns ENOENT only for a file that no
-        longer exists (``mdt_fid2path`` in lustre/mdt/mdt_handler.c).
-        """
+        # fid2path returns ENOENT only for a file that no longer exists (mdt_fid2path in lustre/mdt/mdt_handler.c).
+        # Opening by FID does not tell: since 2.16 it uses open_by_handle_at(2), in which Linux makes ESTALE of every
+        # error, also of that of an unreachable MDT
         try:
             self._library.path_of(self._mount, fid)
         except Gone:
@@ -93,18 +92,15 @@ class MountedCalls:
         return True
 
     def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
-        """``fd=`` in the name lets Lustre copy the encryption context of the source.
-
-        The directory may have become a symbolic link out of Lustre, where the name is that of an ordinary file. So no
-        name is left, and the file must have a FID, for which the client asks nobody.
-        """
         if mdt_index < 0:
             raise ValueError("a volatile file needs the MDT of its source: on another, the swap would lose the data")
         directory = os.path.dirname(self.whole(beside))
+        # by fd= Lustre copies the encryption context of the source
         name = f"{directory}/{_VOLATILE}:{mdt_index:04X}:{secrets.randbits(31):04X}:fd={source:02d}"
         try:
             return self._new_file(name, beside, layout)
         except OSError:
+            # the directory may have become a symbolic link out of Lustre, where this is the name of an ordinary file
             with suppress(OSError):
                 os.unlink(name)
             raise
@@ -121,7 +117,7 @@ class MountedCalls:
             self._must_be_nameless(descriptor, name, beside)
             self._volatile_names_known = True
         try:
-            self._library.fid(descriptor)
+            self._library.fid(descriptor)  # only a file of Lustre has one; this asks no server
             if value is not None:  # as the library does, which first looks for the name, twice, and for the pools
                 with typed("set layout", beside):
                     os.setxattr(descriptor, attributes.LAYOUT, value)
@@ -162,7 +158,7 @@ class MountedCalls:
             os.utime(descriptor, ns=(atime_ns, mtime_ns))
 
     def read(self, descriptor: int, length: int, offset: int) -> bytes:
-        """A direct read needs a page-aligned buffer."""
+        # a direct read needs a buffer that is aligned to pages
         with typed("read"), mmap.mmap(-1, -(-length // mmap.PAGESIZE) * mmap.PAGESIZE) as buffer:
             return buffer[: os.preadv(descriptor, [buffer], offset)][:length]
 
@@ -181,14 +177,13 @@ class MountedCalls:
                 start = os.lseek(descriptor, offset, os.SEEK_DATA)
                 return start, os.lseek(descriptor, start, os.SEEK_HOLE)
         except OSError as error:
-            if error.errno != errno.ENXIO:
+            if error.errno != errno.ENXIO:  # no data from there on
                 raise
             return None
 
     def sync(self, descriptor: int) -> None:
-        """fdatasync(2) omits the request to the MDT (``ll_fsync`` in lustre/llite/file.c, since 2.17). This loses
-        nothing, because the journal of the same MDT has the swap after the creation of the copy.
-        """
+        # omits the request to the MDT (ll_fsync in lustre/llite/file.c, since 2.17), and loses nothing: the journal of
+        # the same MDT has the swap after the creation of the copy
         with typed("sync"):
             os.fdatasync(descriptor)
 
@@ -203,7 +198,7 @@ class MountedCalls:
         return self._library.mdt_index(descriptor)
 
     def mdt_index_of(self, fid: Fid) -> int:
-        """A sequence of FIDs belongs to one MDT for ever, so each is looked up once."""
+        # a sequence belongs to one MDT for ever
         if fid.sequence not in self._mdt_of_sequence:
             with opened(self._mount) as root:  # closed at once, because an open descriptor blocks an unmount
                 self._mdt_of_sequence[fid.sequence] = self._library.mdt_index_of(root, fid)
@@ -213,12 +208,10 @@ class MountedCalls:
         return layout_at(descriptor)
 
     def belongings(self, descriptor: int) -> Belongings:
-        """A process that may see ``trusted`` attributes sees ``trusted.lma`` on every file. Such a process reads the
-        pin only if the list contains it.
-        """
         with typed("list extended attributes"):
             listed = os.listxattr(descriptor)
         own = frozenset(name for name in listed if not name.startswith(_NOT_THE_FILES_OWN))
+        # a process that may see trusted attributes sees trusted.lma on every file: then only a pin in the list is read
         complete = any(name.startswith("trusted.") for name in listed)
         return Belongings(own, self._pin(descriptor) if not complete or PIN in listed else b"")
 
@@ -234,7 +227,7 @@ class MountedCalls:
         try:
             return os.getxattr(descriptor, "lustre.pin")
         except OSError as error:
-            if error.errno in {errno.ENODATA, errno.EOPNOTSUPP}:
+            if error.errno in {errno.ENODATA, errno.EOPNOTSUPP}:  # no pin, or a release without pins
                 return b""
             with typed("get pin"):
                 raise

@@ -110,7 +110,7 @@ class Tree:
         """Names of the directories below ``kind`` (``"osc"``) in any of the roots, sorted."""
         listed = [_listing(top + kind) for top in self._tops]
         before = self._devices.get(kind)
-        if before is None or before[0] != listed:
+        if before is None or before[0] != listed:  # else no entry is examined again
             before = self._devices[kind] = listed, self._names(kind, _is_directory)
         return before[1]
 
@@ -237,7 +237,7 @@ def _read(path: str | os.PathLike[str], first_bytes: int, end: bytes | None = No
         try:
             data = os.read(descriptor, first_bytes)
             if not data or (data[-1:] == end and len(data) < first_bytes):
-                return data
+                return data  # whole: a further read would return nothing
             return _rest(descriptor, data, path)
         finally:
             os.close(descriptor)
