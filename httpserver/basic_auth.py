@@ -41,7 +41,7 @@ class Users:
         with self._turn:
             if self._remembered(user, fingerprint):  # a concurrent request has checked the password
                 return True
-            right = _check(password, stored or self._decoy)
+            right = _check(password, stored or self._decoy)  # as long without such a user
             if not right or stored is None:
                 return False
             self._right[user] = fingerprint

@@ -154,12 +154,12 @@ class _Exchange:
         if not most:
             return b""
         if "Transfer-Encoding" in headers:
-            raise _RefusedError(411)
+            raise _RefusedError(411)  # only a body with a length is read
         length = headers.get("Content-Length", "0").strip()
         if not (length.isascii() and length.isdigit()):
             raise _RefusedError(400)
         length = length.lstrip("0") or "0"
-        if len(length) > len(str(most)) or int(length) > most:
+        if len(length) > len(str(most)) or int(length) > most:  # int() of many digits takes long
             raise _RefusedError(413)
         size_bytes = int(length)
         if not size_bytes:
@@ -253,7 +253,7 @@ class _Exchange:
         timeouts = self._server.timeouts
         until, left = timeouts.clock() + timeouts.linger_seconds, MAX_DISCARDED_BYTES
         with contextlib.suppress(OSError, ValueError):
-            socket.socket.shutdown(self._connection, socket.SHUT_WR)
+            socket.socket.shutdown(self._connection, socket.SHUT_WR)  # SSLSocket's would drop the TLS state
             while left > 0:
                 limit_time(self._connection, until - timeouts.clock())
                 data = socket.socket.recv(self._connection, BUFFER_BYTES)
@@ -350,6 +350,7 @@ class Server(BoundedThreads):
     def _handshake(self, slot: Slot, tls: TlsConfig) -> None:
         slot.connection.settimeout(self.timeouts.head_seconds)
         secured = tls.context.wrap_socket(slot.connection, server_side=True, do_handshake_on_connect=False)
+        # before the handshake, so that another thread can end it
         self.connections.replace(slot, secured)
         try:
             secured.do_handshake()

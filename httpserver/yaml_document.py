@@ -35,9 +35,8 @@ class Mistakes:
         return [f"{self._path}:{line}: {text}" if line else f"{self._path}: {text}" for line, text in ordered]
 
     def read(self, data: bytes, schema: Schema) -> Section:
-        """Parse the file. Values of unknown keys and of other types are recorded as mistakes and left out.
-
-        All values stay texts: safe_load would make True of the user "yes", and 8 of "010".
+        """Parse the file. Values of unknown keys and of other types are recorded as mistakes and left out. All values
+        stay texts: safe_load would make True of the user "yes", and 8 of "010".
         """
         node = None
         try:
