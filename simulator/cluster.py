@@ -183,9 +183,8 @@ class Cluster:
 
     def make_directory(self, path: str, layout: Layout | None = None, *, uid: int = 0,
                        shards: tuple[int, ...] = ()) -> Inode:
-        """Make a directory and its parents on the first MDT, before the first job starts.
-
-        A directory that exists stays as it is.
+        """Make a directory and its parents on the first MDT, before the first job starts. A directory that exists stays
+        as it is.
         """
         inode = self.namespace.root
         for name in filter(None, path.split("/")):
@@ -210,7 +209,7 @@ class Cluster:
                 store = self.osts[piece.ost_index].store
                 store.grow(store.objects[piece.fid], piece.offset, piece.offset + piece.size_bytes)
         except OSError:
-            self.placement.release(layout)
+            self.placement.release(layout)  # a file that does not fit leaves no objects
             raise
         inode = self.namespace.add(directory, name, directory.mdt_index, self.epoch, uid=uid)
         inode.layout = layout
@@ -218,9 +217,8 @@ class Cluster:
         return inode
 
     def change(self, job_id: str, values: dict[str, Any]) -> None:
-        """Stop a job and start its successor: the same job with other values.
-
-        Raises LookupError when the job does not run, and ValueError for values it cannot have.
+        """Stop a job and start its successor: the same job with other values. Raises LookupError when the job does not
+        run, and ValueError for values it cannot have.
         """
         wrong: list[str] = []
         with self.lock:
@@ -228,7 +226,7 @@ class Cluster:
             if wrong:
                 raise ValueError("; ".join(wrong))
             self.stop(job_id)
-            self._runs.pop(job_id, None)
+            self._runs.pop(job_id, None)  # the successor has runs of its own
             self.add(replace(job, start_seconds=self.now))
 
     def stop(self, job_id: str) -> None:
@@ -259,9 +257,8 @@ class Cluster:
     # What an administrator or tierd does with lfs
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """Set the default layout of a directory, as ``lfs setstripe`` does. Files that exist keep their layouts.
-
-        Raises OSError ENOTDIR for a file, and EINVAL for an unknown pool.
+        """Set the default layout of a directory, as ``lfs setstripe`` does. Files that exist keep their layouts. Raises
+        OSError ENOTDIR for a file, and EINVAL for an unknown pool.
         """
         with self.lock:
             inode = self.namespace.lookup(directory)
@@ -277,7 +274,6 @@ class Cluster:
 
     def start_lfs(self, work: AnyCopy) -> AnyCopy:
         """Start ``lfs migrate`` or ``lfs mirror resync`` on the mover's client. ``finished`` completes in virtual time.
-
         It computes first, then copies; real ``lfs`` does both at once.
         """
         client = self.clients[0]
@@ -304,7 +300,7 @@ class Cluster:
 
     def _statfs(self) -> None:
         for ost in self.osts:
-            for _mdt in self.mdts:
+            for _mdt in self.mdts:  # each MDT asks each OST for its space
                 ost.statfs()
         self.engine.after(STATFS_SECONDS, self._statfs)
 
@@ -333,5 +329,5 @@ class Processors:
         crowd = 1.0
         if costs.processors:
             crowd = max(1.0, (self._cluster.processes_on(self._nid) + self._at_work) / costs.processors)
-        yield seconds * crowd * self._rng.lognormvariate(-0.02, 0.2)
+        yield seconds * crowd * self._rng.lognormvariate(-0.02, 0.2)  # the factor has a mean of 1
         self._at_work -= 1

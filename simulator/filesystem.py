@@ -40,7 +40,6 @@ RETRY_SECONDS = 0.1
 
 class Calls:
     """Waits for the duration of system calls: processor time on the node of the program, and service at the targets.
-
     Raises OSError ETIMEDOUT for a target that is absent too long.
     """
 
@@ -190,7 +189,7 @@ class SimulatedFilesystem:
     def entries(self, directory: str) -> Iterator[str]:
         self.calls.read_directory(directory)
         with self._cluster.lock:
-            return iter(list(self._directory(directory).children))
+            return iter(list(self._directory(directory).children))  # a copy: the caller iterates without the lock
 
     def subdirectories(self, directory: str) -> list[str]:
         self.calls.read_directory(directory)
@@ -258,9 +257,8 @@ class SimulatedFilesystem:
             raise error
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """Read the raw records of one MDT above an index, oldest first.
-
-        As on a real client, a call after the last record of a call returns b"" without opening the device again.
+        """Read the raw records of one MDT above an index, oldest first. As on a real client, a call after the last
+        record of a call returns b"" without opening the device again.
         """
         with self._cluster.lock:
             log = self._mdt(mdt).changelog

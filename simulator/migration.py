@@ -83,9 +83,9 @@ class Migration(Copy):
                 volatile.layout = placement.reach(volatile.layout, inode.size_bytes)
             yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), volatile, self)
             yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
-            check_movable(inode)
+            check_movable(inode)  # whoever opened it meanwhile wins
         except OSError:
-            placement.release(volatile.layout)
+            placement.release(volatile.layout)  # the copy is lost, not the file
             raise
         finally:
             yield from client.mdcs[inode.mdt_index].ask("close", actor.job_id)
@@ -102,6 +102,7 @@ class Migration(Copy):
         if bytes_on_mdt_of(old) and not bytes_on_mdt_of(inode.layout):
             yield from restore_times(client, inode, actor)
         if old is not None:
+            # Lustre destroys the old objects some moments later
             client.engine.after(client.jitter(0.5), placement.release, old)
 
     def _change_mirrors(self, client: Client, actor: Actor, inode: Inode, start_seconds: float) -> Steps[None]:
@@ -120,7 +121,7 @@ class Migration(Copy):
         if kept is None or layouts.is_stale(layouts.mirrors_of(inode.layout)[kept]):
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)
         yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
-        check_movable(inode)
+        check_movable(inode)  # again: the request took time
         removed = Layout(tuple(part for part in inode.layout.components if part.mirror_id != kept))
         inode.layout = layouts.with_one_mirror(inode.layout, kept)
         client.record(RecordType.LAYOUT, inode, actor, parent=inode.parent)
@@ -149,7 +150,7 @@ def copy_data(client: Client, source: FileHandle, volatile: Inode, copy: Copy) -
         yield from client.data.write(target, offset, length, direct=True)
         check_movable(source.inode)
         copy.copied_bytes += length
-    source.inode.atime = atime
+    source.inode.atime = atime  # lfs opens files with O_NOATIME
 
 
 def open_with_lease(client: Client, inode: Inode, actor: Actor) -> Steps[None]:

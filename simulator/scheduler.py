@@ -92,7 +92,6 @@ class Activity:
 
 def one_of(processors: Collection[int]) -> int:
     """A processor for the threads of one scheduler. Processes that were started one after the other get different ones.
-
     The threads run in turn. On two processors each turn waits for the other one to wake, which doubles the time.
     """
     return sorted(processors)[os.getpid() % len(processors)]
@@ -131,6 +130,7 @@ class VirtualScheduler:
     def spawn(self, name: str, call: Callable[[], object]) -> Activity:
         """Start an activity after the one that runs now. It ends when ``call`` returns."""
         made = Activity(name, call)
+        # those that ended would be kept for ever
         self._activities = [each for each in self._activities if not each.finished.done]
         self._activities.append(made)
         self._ready.append(made)
@@ -162,7 +162,7 @@ class VirtualScheduler:
         self._closing = True
         for activity in self._activities:
             if activity.thread is not None and not activity.finished.done:
-                activity.baton.release()
+                activity.baton.release()  # it wakes, sees that the run is over, and ends
                 activity.thread.join(self._timeout_seconds)
         self._cluster.timekeeper = None
 
@@ -194,7 +194,7 @@ class VirtualScheduler:
     def wait_for(self, completion: Completion) -> None:
         activity = self._current()
         if activity is None:
-            completion.then(lambda _: self._ready.append(None))
+            completion.then(lambda _: self._ready.append(None))  # the driver itself waits: None only ends its wait
             self._drive(float("inf"), lambda: completion.done)
         elif not completion.done:
             completion.then(lambda _: self._ready.append(activity))
@@ -232,7 +232,7 @@ class VirtualScheduler:
             raise error
 
     def _give_back(self, activity: Activity) -> None:
-        self._baton_returned.release()
+        self._baton_returned.release()  # the driver goes on; this thread waits for its turn
         activity.baton.acquire()
         if self._closing:
             raise ActivityCancelled
@@ -241,13 +241,13 @@ class VirtualScheduler:
         self._mine.activity = activity
         activity.baton.acquire()
         try:
-            if not self._closing:
+            if not self._closing:  # it may have been closed before its first turn
                 activity.call()
         except ActivityCancelled:
             pass
         except BaseException as error:  # noqa: BLE001 -- raised again by the thread that drives
             activity.error = error
-        activity.finished.succeed()
+        activity.finished.succeed()  # before the baton: those who wait for it must be ready when the driver looks
         self._baton_returned.release()
 
     def executor(self, workers: int) -> VirtualExecutor:

@@ -53,9 +53,8 @@ class Client(Mount):
         return inode
 
     def create(self, parent: Inode, name: str, actor: Actor) -> Steps[FileHandle]:
-        """Create a file and open it for writing.
-
-        Its layout is the default of the directory, or else of the file system.
+        """Create a file and open it for writing. Its layout is the default of the directory, or else of the file
+        system.
         """
         servers, began = self.servers, self.engine.now
         self._check_permission()
@@ -63,7 +62,7 @@ class Client(Mount):
         layout = yield from self._alone(parent, self._with_objects(parent, shard, actor))
         try:
             inode = servers.namespace.add(parent, name, shard, self.time, uid=actor.uid, client_index=self.index)
-        except FileExistsError:
+        except FileExistsError:  # the name was taken while objects were made
             servers.placement.release(layout)
             raise
         inode.layout = layout
@@ -81,7 +80,7 @@ class Client(Mount):
         self._check_permission()
         yield from self._processed()
         yield from self.mdcs[inode.mdt_index].ask("open", actor.job_id, inode.parent)
-        if inode.unlinked:
+        if inode.unlinked:  # removed while the request was under way
             raise _gone(inode)
         self.record(RecordType.OPEN, inode, actor, mode, open_mode=OPEN_MODE_BASE | mode)
         return self._opened(inode, actor, mode, began, writable=write)
@@ -104,7 +103,7 @@ class Client(Mount):
         parent, name = inode.parent, inode.name
         removal = self.mdcs[inode.mdt_index].ask("unlink", actor.job_id, parent)
         yield from (removal if parent is None else self._alone(parent, removal))
-        if inode.unlinked:
+        if inode.unlinked:  # by another process, likewise
             raise _gone(inode)
         servers.namespace.remove(inode, self.time)
         self.cache.drop(inode.fid)
@@ -168,14 +167,14 @@ class Client(Mount):
         for changes in all releases, for lookups before 4.7.
         """
         turn, before = Completion(), self._looking_up.get(directory.fid)
-        self._looking_up[directory.fid] = turn
+        self._looking_up[directory.fid] = turn  # the last in the queue: the next one waits for it
         if before is not None:
             yield before
         try:
             yield from self._processed()
             return (yield from steps)
         finally:
-            if self._looking_up[directory.fid] is turn:
+            if self._looking_up[directory.fid] is turn:  # nobody has queued behind it
                 del self._looking_up[directory.fid]
             turn.succeed()
 

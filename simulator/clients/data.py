@@ -100,6 +100,7 @@ class Transfer:
             osc.enqueue_lock()
         start, end = _locked_range(piece)
         flush = partial(self._flush_object, piece.fid)
+        # none while the lock is called back: new I/O must not go under it
         lock = stored.locks.known(self._mount.index, start, end, write, flush)
         if lock is None and write and not direct:
             # Dirty pages go under the lock they were written under. The server may have called it back, and the client
@@ -154,7 +155,7 @@ class Transfer:
         return pieces
 
     def flush(self, handle: FileHandle, least_bytes: int = 0) -> Steps[None]:
-        pieces = self.clean(handle, least_bytes)
+        pieces = self.clean(handle, least_bytes)  # before any wait: no second flush must send the same pages
         on_mdt = [sent for sent in handle.on_mdt if not sent.done]
         handle.on_mdt.clear()
         yield gather([*on_mdt, *self.all(handle, pieces, write=True, direct=False)])
@@ -181,7 +182,7 @@ class Transfer:
     def _due(self, handle: FileHandle) -> None:
         handle.inode.write_back = None
         if handle.inode.unlinked:
-            self.clean(handle)
+            self.clean(handle)  # nobody can read it any more: its pages are not written
         else:
             self._mount.engine.spawn(self.flush(handle))
 
@@ -189,7 +190,7 @@ class Transfer:
         handle = self._holders.get(fid)
         if handle is None:
             return gather([])
-        self._mount.cache.drop(handle.inode.fid)
+        self._mount.cache.drop(handle.inode.fid)  # without the lock, cached pages may be out of date
         return self._mount.engine.spawn(self.flush(handle))
 
 
@@ -294,6 +295,7 @@ class DataPath:
         assert inode.layout is not None
         if layouts.mirrors_in_sync(inode.layout):
             yield from self._ask(handle)
+            # another process may have changed it meanwhile
             if inode.layout is not None and layouts.mirrors_in_sync(inode.layout):
                 inode.layout = layouts.with_stale_mirrors(inode.layout, self._osts)
                 self._record(handle, RecordType.FLR_WRITE)
@@ -302,6 +304,7 @@ class DataPath:
         if ready > offset or inode.layout is None:
             return ready
         yield from self._ask(handle)
+        # likewise
         if inode.layout is not None and not is_instantiated(layouts.mirror_to_write(inode.layout, self._osts), end):
             only = layouts.mirror_to_write(inode.layout, self._osts)
             component_end = self._component_end(inode.layout, offset, end)
@@ -314,10 +317,9 @@ class DataPath:
         return ready
 
     def _ask(self, handle: FileHandle) -> Steps[None]:
-        """Request a layout change from the MDT, which does not count it for any job."""
         if handle.dirty:
             yield from self.transfer.flush(handle)
-        yield from self._mount.mdcs[handle.inode.mdt_index].ask("layout", "")
+        yield from self._mount.mdcs[handle.inode.mdt_index].ask("layout", "")  # the MDT counts it for no job
 
     def _record(self, handle: FileHandle, kind: RecordType) -> None:
         inode = handle.inode

@@ -55,13 +55,12 @@ class Mdc:
         yield from self._round_trip(self.mdt.data(write, size_bytes, job_id))
 
     def _free_slot(self) -> Steps[None]:
-        while self.in_flight >= self.max_rpcs_in_flight:
+        while self.in_flight >= self.max_rpcs_in_flight:  # another request may have taken the slot that became free
             turn = Completion()
             self._waiting.append(turn)
             yield turn
 
     def _round_trip(self, work: Steps[None]) -> Steps[None]:
-        """Send a request, let the MDT work, and receive the answer."""
         self.in_flight += 1
         yield self._network_seconds
         yield from work
@@ -81,9 +80,8 @@ class Mdc:
     def ask(
         self, operation: str, job_id: str, directory: Inode | None = None, inode: Inode | None = None
     ) -> Steps[None]:  # fmt: skip
-        """Send one request and wait for the answer.
-
-        ``directory`` is the directory that changes or is searched for a name, ``inode`` the affected file.
+        """Send one request and wait for the answer. ``directory`` is the directory that changes or is searched for a
+        name, ``inode`` the affected file.
         """
         yield from self._free_slot()
         began = self._engine.now

@@ -82,7 +82,7 @@ class Osc:
         """Read or write a piece of an object in one or several RPCs. Completes when all are answered."""
         step = self.settings.max_pages_per_rpc * PAGE_BYTES
         last = offset + size
-        self.writing_bytes += size * write
+        self.writing_bytes += size * write  # until the answer: the dirty limit counts bytes in flight, too
         if not self._gathering:
             self._engine.after(self.settings.gather_seconds, self._unplug)
         if size <= step:
@@ -91,8 +91,7 @@ class Osc:
         return gather([self._add(Rpc(write, stored, [piece], piece[1], job_id, sync=sync), step) for piece in pieces])
 
     def _add(self, rpc: Rpc, size_bytes_max: int) -> Completion:
-        """Send an RPC soon, merged into a waiting one if it fits."""
-        for known in self._gathering:
+        for known in self._gathering:  # contiguous or not: one RPC holds several fragments
             if known.merge(rpc, size_bytes_max):
                 break
         else:
@@ -133,7 +132,7 @@ class Osc:
             rpc.done.succeed()
         else:
             rpc.done.fail(error)
-        self._send()
+        self._send()  # the answer has freed a slot
 
     def sync(self, job_id: str) -> Steps[None]:
         began = self._engine.now

@@ -105,7 +105,7 @@ class Accelerator:
     def _flush(self) -> None:
         """Write part of the held data to the disks in ascending order, merging neighbours; then the next part."""
         share = len(self._held) * self._settings.bypass_bytes / self._settings.capacity_bytes
-        if self._disks.queued and share < self._settings.busy_share:
+        if self._disks.queued and share < self._settings.busy_share:  # it waits for idle disks while there is room
             self._engine.after(self._settings.flush_seconds, self._flush)
             return
         runs: list[tuple[int, int]] = []

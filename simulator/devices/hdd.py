@@ -68,6 +68,7 @@ class Hdd(Disks):
         if self._engine.now - oldest.queued_at > self._settings.deadline_seconds:
             return oldest
         size = self._settings.size_bytes
+        # a batch is over: another place gets its turn
         others = [io for io in self._waiting if io is not following] or self._waiting
         return min(others, key=lambda io: (io.position_bytes - self._head_bytes) % size)
 
@@ -77,11 +78,12 @@ class Hdd(Disks):
         settings = self._settings
         share = min(abs(io.position_bytes - self._head_bytes) / settings.size_bytes, 1.0)
         seek = max(settings.seek_seconds * sqrt(share), settings.settle_seconds)
+        # the more wait, the more spindles move at the same time
         overlapped = min(settings.spindles, 1 + len(self._waiting))
         return (seek + 30.0 / settings.revolutions_per_minute) / overlapped
 
     def _finish(self, io: Io) -> None:
         self._busy = False
         super()._finish(io)
-        if self._waiting and not self._busy:
+        if self._waiting and not self._busy:  # what has ended may have submitted the next one, which has started
             self._next()

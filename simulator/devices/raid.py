@@ -75,7 +75,7 @@ class Raid(Disks):
         self._timer = False
         while self._sorted:
             early = self._free_at - self._engine.now - self._settings.ahead_seconds
-            if early > 1e-9:
+            if early > 1e-9:  # less is a rounding error, and time would not advance
                 self._timer = True
                 self._engine.after(early, self._work)
                 return
@@ -83,7 +83,7 @@ class Raid(Disks):
 
     def _choose(self) -> int:
         """Index of the next I/O: overdue first, then the nearest in the direction of travel."""
-        while self._oldest[0][1] in self._gone:
+        while self._oldest[0][1] in self._gone:  # served early; removed here only, as the middle of a deque is slow
             self._gone.discard(self._oldest.popleft()[1])
         oldest = self._oldest[0]
         if self._engine.now - oldest[2].queued_at > self._settings.deadline_seconds:
@@ -97,6 +97,7 @@ class Raid(Disks):
         while last < len(self._sorted):
             io = self._sorted[last][2]
             too_much = io.position_bytes + io.size_bytes - first.position_bytes > self._settings.merge_bytes_max
+            # the first one is served whatever its size
             if io.position_bytes != end or io.write is not first.write or (too_much and last > index):
                 break
             end += io.size_bytes

@@ -53,7 +53,7 @@ class Throttled(Disks):
         full_seconds = self._full_seconds()
         while self._waiting:
             wait = max(self._byte_level / byte_rate, self._io_level / io_rate) - settings.burst_seconds
-            if wait > 1e-9:
+            if wait > 1e-9:  # less is a rounding error, and time would not advance
                 self._timer = True
                 self._engine.after(wait, self._dispatch)
                 return

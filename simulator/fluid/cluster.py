@@ -35,10 +35,7 @@ SETTLE_SECONDS = 0.25
 
 
 class FluidCluster(Cluster):
-    """A cluster whose jobs are flows.
-
-    It has the parameter files of servers; of mounts, only the mover's is modelled.
-    """
+    """A cluster of flows. It has the parameter files of servers; of mounts, only the mover's is modelled."""
 
     def __init__(self, settings: ClusterSettings, jobs: Iterable[Job] = ()) -> None:
         self._wait_seconds: Mapping[int | None, float] = {}
@@ -70,7 +67,7 @@ class FluidCluster(Cluster):
 
     def about_to_change(self) -> None:
         self.settle()
-        self._rates = None
+        self._rates = None  # computed again when they are wanted
 
     def _queue_wait(self, ost_index: int | None) -> Callable[[], float]:
         return lambda: self._wait_seconds.get(ost_index, 0.0)
@@ -118,7 +115,7 @@ class FluidCluster(Cluster):
             self.engine.after(job.stop_seconds - self.now, self._end, job)
 
     def _end(self, job: Job) -> None:
-        if self._jobs.get(job.job_id) is job:
+        if self._jobs.get(job.job_id) is job:  # not a successor of the same name
             self.stop(job.job_id)
 
     def _log(self, one: Flow, rate: float, at: float, until: float) -> None:
@@ -142,7 +139,7 @@ class FluidCluster(Cluster):
         return self._rates
 
     def _mover(self) -> list[Flow]:
-        seconds = max(self.engine.now - self._moved_at, 1.0)
+        seconds = max(self.engine.now - self._moved_at, 1.0)  # directly after the last one there is no rate to speak of
         self._moved_at = self.engine.now
         rates = {}
         for pool, members in self.settings.pools.items():

@@ -53,6 +53,7 @@ class TargetGroup:
             _add_busy_time(used, busy, commits)
         _add_busy_time(used, self._checkpoint_busy, objects * CHECKPOINT_IOS_PER_FILE)
         self.demand = max(used) * self.slowdown
+        # the wait is at rest where the demand is 1
         self.wait = min(max(self.wait * max(self.demand, 1e-3) ** weight, 1e-7), 1e4)
 
     def _commits(self, syncs: float) -> float:
@@ -130,6 +131,7 @@ def balance_flows(
     metadata_wait = 0.0
     rates = [0.0] * len(flows)
     for round_number in range(BALANCE_ROUNDS):
+        # large steps first, then small ones that do not overshoot
         weight = 0.5 if round_number < BALANCE_ROUNDS // 2 else 0.15
         rates = [_flow_rate(flow, stages, metadata_wait) for flow, stages in zip(flows, waits, strict=True)]
         for group in groups:

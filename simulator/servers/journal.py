@@ -81,6 +81,7 @@ class Journal:
         self._joined.append(done)
         if not self._running and not self._batching:
             self._batching = True
+            # so that others can join; not longer than a commit takes
             self._engine.after(min(BATCH_SECONDS, self._commit_seconds), self._start)
         return done
 
@@ -101,9 +102,10 @@ class Journal:
         blocks, self._blocks = self._blocks, set()
         self._home |= blocks
         changed_by, self._changed_by = self._changed_by or {"": 1}, {}
-        for job, changes in changed_by.items():
+        for job, changes in changed_by.items():  # who changed the blocks also pays for their way home
             self._home_changed_by[job] = self._home_changed_by.get(job, 0) + changes
         self._committing, self._redo = self._redo, []
+        # an external journal does not occupy the target's disks
         serve = partial(self._account.book, changed_by) if self._device is self._home_device else None
         self._write(BLOCK_BYTES * (1 + len(blocks)),
                     lambda: self._write(BLOCK_BYTES, lambda: self._done(waiting), serve), serve)
@@ -118,7 +120,7 @@ class Journal:
         self._running = False
         self._committing = []
         self._commit_seconds = (3 * self._commit_seconds + self._engine.now - self._started_at) / 4
-        if self._joined:
+        if self._joined:  # those that asked during the commit need the next one
             self._start()
         for completion in waiting:
             completion.succeed()

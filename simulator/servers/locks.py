@@ -69,6 +69,7 @@ class ExtentLocks:
             self.held.append(lock)
             return lock
         for lock in self.held:
+            # not one that is called back: new I/O would keep it for ever
             if lock.client == client and lock.covers(start, end, write) and lock.idle is None:
                 return lock
         return None
@@ -85,7 +86,7 @@ class ExtentLocks:
         if before is not None:
             yield before
         try:
-            lock = self.known(client, start, end, write, flush)
+            lock = self.known(client, start, end, write, flush)  # the one before may have got a lock that covers this
             if lock is None:
                 yield from self._call_back(client, start, end, write, network_seconds)
                 low, high = self._room(client, start, end, write)
@@ -101,19 +102,21 @@ class ExtentLocks:
         return lock
 
     def _call_back(self, client: int, start: int, end: int, write: bool, network_seconds: float) -> Steps[None]:
+        # until none is left: others may get locks while callbacks are answered
         while in_the_way := [lock for lock in self.held if lock.client != client and lock.conflicts(start, end, write)]:
             self.callbacks += len(in_the_way)
             yield network_seconds
             yield gather(lock.released() for lock in in_the_way)
             yield network_seconds
             for lock in in_the_way:
-                if not lock.using and lock in self.held:
+                if not lock.using and lock in self.held:  # it may be in use again
                     self.held.remove(lock)
         self.held = [lock for lock in self.held if lock.client != client or lock.using or lock.write is write]
 
     def _room(self, client: int, start: int, end: int, write: bool) -> tuple[int, int]:
         """Largest range around an access that no other client holds or waits for."""
         others = [(lock.start, lock.end) for lock in self.held if lock.client != client and (lock.write or write)]
+        # the room must not reach what others wait for: they would call it back at once
         others += [(low, high) for who, low, high in self._waiting if who != client]
         low = max([0, *(stop for _, stop in others if stop <= start)])
         high = min([EVERYTHING, *(begin for begin, _ in others if begin >= end)])

@@ -125,11 +125,13 @@ class Mdt:
         while self.health.away:
             yield self.health.back
         began = self._engine.now
+        # the names of a batch share one request
         seconds = SERVICE_SECONDS[operation] * names - REQUEST_SECONDS * (names - 1)
         if inode is not None and inode.layout is not None and inode.layout.components[0].on_mdt:
             seconds += SERVICE_SECONDS["glimpse"]  # check a lock and get the size of an object
         if self._queue_wait is not None:
             yield self._queue_wait()
+        # an observer must not change the random numbers of jobs
         yield self._core(seconds * self.settings.work_factor, self._caller_rng if job_id == CALLER else self._rng)
         if directory is not None and (wait := self._directory_lock(directory, operation in _CHANGING)):
             yield wait

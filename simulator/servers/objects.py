@@ -76,9 +76,8 @@ class ObjectStore:
         return stored
 
     def grow(self, stored: StoredObject, start_bytes: int, end_bytes: int) -> int:
-        """Allocate space for a write; returns its bytes.
-
-        Raises OSError ENOSPC, and allocates nothing, on a full target.
+        """Allocate space for a write; returns its bytes. Raises OSError ENOSPC, and allocates nothing, on a full
+        target.
         """
         before = stored.allocated_bytes
         old = stored.start_bytes, stored.end_bytes
@@ -86,7 +85,7 @@ class ObjectStore:
         stored.end_bytes = max(old[1], end_bytes)
         more = stored.allocated_bytes - before
         if more > self.avail_bytes:
-            stored.start_bytes, stored.end_bytes = old
+            stored.start_bytes, stored.end_bytes = old  # nothing of it is allocated
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.used_bytes += more
         stored.blocks.take(self._blocks, start_bytes, end_bytes)

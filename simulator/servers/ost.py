@@ -120,7 +120,7 @@ class BulkService:
     def _allocate(self, rpc: Rpc) -> None:
         store = self._ost.store
         if rpc.stored.fid not in store.objects:
-            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))  # destroyed while the request was under way
         first, last = rpc.fragments[0], rpc.fragments[-1]
         number = rpc.stored.fid.object_id
         blocks: tuple[tuple[str, int], ...] = (("inode", number // INODES_PER_BLOCK),)
@@ -232,10 +232,8 @@ class Ost:
         self.tally(job_id, "getattr", microseconds(seconds))
 
     def create_object(self, job_id: str) -> StoredObject:
-        """Take a precreated object for a new file. MDTs request them in batches.
-
-        The device time of a batch counts for the job whose file needs it. Lustre counts it for no job, and so for
-        destroys below.
+        """Take a precreated object for a new file. MDTs request them in batches. The device time of a batch counts for
+        the job whose file needs it. Lustre counts it for no job, and so for destroys below.
         """
         if self._precreated == 0:
             self._precreated = self.settings.precreate_batch

@@ -84,9 +84,8 @@ class Placement:
         return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)
 
     def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None, job_id: str = "") -> Layout:
-        """Return the layout with objects for all components of a write up to an offset. Raises OSError ENOSPC.
-
-        ``only`` is the mirror that the write uses. A self-extending component grows while its targets have space.
+        """Return the layout with objects for all components of a write up to an offset. Raises OSError ENOSPC. ``only``
+        is the mirror that the write uses. A self-extending component grows while its targets have space.
         """
         layout = extended(layout, end_bytes, self._room)
         touched = {part.component_id for part in (only or layout).components}
@@ -152,6 +151,7 @@ class Placement:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         healthy = [ost for ost in fit if not ost.degraded]
         count = self._count(part, len(fit))
+        # degraded ones only if there are too few others
         if len(healthy) >= min(count, len(fit)) or (part.stripe_count <= 0 and healthy):
             fit = healthy
             count = self._count(part, len(fit))
@@ -180,6 +180,7 @@ class Placement:
         if len(members) <= STATFS_EACH_TIME_MAX:
             return [self._osts[i] for i in members if self._fits(self._osts[i])]
         uses, fit = self._known.get(name, (0, []))
+        # some of them: to ask all for each file is slow
         if not uses or not all(self._fits(ost) for ost in fit[:: max(len(fit) // 8, 1)]):
             uses, fit = len(members), [self._osts[i] for i in members if self._fits(self._osts[i])]
         self._known[name] = uses - 1, fit
