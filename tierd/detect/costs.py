@@ -151,7 +151,6 @@ MOST_VARIED = 0.95
 
 def fit(work: Floats, prior: CostPrior | None = None) -> DeviceCosts:
     """Costs from windows of targets on which streams were at work: bytes read, bytes written, operations a second.
-
     Raises ValueError if no window moved a byte.
     """
     moved = work[:, :2].sum(axis=1)
@@ -203,9 +202,8 @@ def possible(prior: CostPrior, work: Floats) -> tuple[float, float]:
 
 
 def _assumed(prior: CostPrior, units: Floats, error: float) -> tuple[Floats, Floats]:
-    """The prior as equations with an error of 1: rows of the matrix, and the right side.
-
-    A byte written costs as much as one read, give or take once more: RAID 6 reads and writes parity too.
+    """The prior as equations with an error of 1: rows of the matrix, and the right side. A byte written costs as much
+    as one read, give or take once more: RAID 6 reads and writes parity too.
     """
     if prior.learned is not None:
         errors = LEARNED_WIDENING * np.sqrt(np.diag(np.array(prior.learned.covariance)))
@@ -218,7 +216,7 @@ def _assumed(prior: CostPrior, units: Floats, error: float) -> tuple[Floats, Flo
 def least_not_negative(normal: Floats, right: Floats) -> Floats:
     """The least squares solution of three variables that are not negative: the best of those with some of them 0."""
     best, least = np.zeros(3), 0.0
-    ridge = RIDGE * max(1.0, float(normal.diagonal().max()))
+    ridge = RIDGE * max(1.0, float(normal.diagonal().max()))  # a singular matrix has a solution, too
     for free in chain.from_iterable(combinations(range(3), size) for size in (3, 2, 1)):
         at = list(free)
         found = np.linalg.solve(normal[np.ix_(at, at)] + ridge * np.eye(len(at)), right[at])
@@ -391,9 +389,8 @@ class CostLearner:
 
     def learn(self, window: WindowColumns, kinds: JobKinds, pool: Ints, names: list[str], unhealthy: Ints, *,
               flash: Collection[str] = (), request_msec: Floats) -> None:
-        """Learn from a window. ``pool`` is the number of each target's pool in ``names``, -1 for none.
-
-        Targets that are degraded, in recovery or full (``unhealthy``) are left out. ``flash`` are the pools of flash.
+        """Learn from a window. ``pool`` is the number of each target's pool in ``names``, -1 for none. Targets that are
+        degraded, in recovery or full (``unhealthy``) are left out. ``flash`` are the pools of flash.
         """
         targets = len(pool)
         work, streaming = kinds.work(window), kinds.stream[window.job]
@@ -421,7 +418,7 @@ class CostLearner:
         np.maximum.at(slowest, of_mark, msec)
         targets = targets[waited_for(msec, slowest[of_mark])]
         step = -(-len(targets) // KEPT_OF_WINDOW)
-        some = set(targets[kept.windows % step::step].tolist())
+        some = set(targets[kept.windows % step::step].tolist())  # other ones in each window
         rows = []
         for mark in np.unique(alike[list(some)]):
             stripes = targets[alike[targets] == mark]

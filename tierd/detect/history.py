@@ -68,7 +68,7 @@ class History:
         if self._short and window.end <= self._short[-1].end:
             self._begin()  # the clock went back: drop the history
         window = thinned(window)
-        if self._parts and window.start != self._parts[-1].end:
+        if self._parts and window.start != self._parts[-1].end:  # summed windows must follow each other
             self._parts = []
         self._parts.append(window)
         self._short.append(window)

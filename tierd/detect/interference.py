@@ -331,9 +331,8 @@ class Interference:
         self._remembered.update(rates)
 
     def update(self, window: WindowColumns, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> list[Loss]:
-        """Add a window, and return what the streams in it lose now.
-
-        ``recent`` is the mean work of the last half minute. Targets without known costs are left out.
+        """Add a window, and return what the streams in it lose now. ``recent`` is the mean work of the last half
+        minute. Targets without known costs are left out.
         """
         self.newest, self.rival_losses = None, []
         streams = self._streams(recent, kinds, costs)
@@ -349,7 +348,7 @@ class Interference:
         taken = costs.taken(window.target, work)
         exposure = self._exposures(streams, window, kinds, costs, work, taken=taken)
         rate = self._rates(streams, window, costs, work)
-        rate[np.isin(streams.job, list(self.in_doubt))] = 0.0
+        rate[np.isin(streams.job, list(self.in_doubt))] = 0.0  # no word about them: left out below
         there = rate > 0
         self._begin_levels(streams, np.log(np.maximum(rate, 1.0)), exposure, there)
         seen = np.flatnonzero(there)
@@ -404,11 +403,11 @@ class Interference:
     def _forget_streams(self, present: Ints) -> None:
         """Make room in the state: of the streams that are away, only some are kept."""
         jobs, last = np.array([*self._rows]), self._state["streamed_at"][:len(self._rows)].copy()
-        last[np.isin(jobs, present)] = np.inf
+        last[np.isin(jobs, present)] = np.inf  # those that are here all stay
         kept = np.sort(np.argsort(-last, kind="stable")[:MOST_AWAY + int(np.isinf(last).sum())])
         self._rows, self._held = {job: row for row, job in enumerate(jobs[kept].tolist())}, NONE_HELD
         self._state[:len(kept)] = self._state[kept]
-        self._state[len(kept):] = 0
+        self._state[len(kept):] = 0  # a new stream begins with zeros
 
     def _begin(self, job: int) -> None:
         row = self._rows[job] = len(self._rows)
@@ -516,14 +515,16 @@ class Interference:
         new = np.flatnonzero((slot < 0) & (busy >= LEAST_EXPOSURE))
         mean, covariance = self._posterior(np.arange(len(self._rows) if len(new) else 0))
         variance = np.einsum("vii->vi", covariance)
+        # the busiest first: it must not lose its slot to a lesser one
         for pair in sorted(new.tolist(), key=lambda p: -busy[p]):
             at = row[pair]
             free = int(np.argmin(np.where(state["slot"][at] < 0, -1.0, state["seen_at"][at])))
-            if state["slot"][at, free] >= 0 and state["seen_at"][at, free] > self._now - 2 * seconds:
+            if state["slot"][at, free] >= 0 and state["seen_at"][at, free] > self._now - 2 * seconds:  # no slot is free
                 part = np.where(taken[at], np.inf, state["exposure"][at, :SUSPECTS])
                 free = int(np.argmin(part))
                 if part[free] > busy[pair] / 2:
                     continue
+                # what it costs is now part of the level
                 state["mean"][at, :, 0] -= state["exposure"][at, free] * state["mean"][at, :, 1 + free]
                 slot[(row == at) & (slot == free)] = -1
             taken[at, free] = True
@@ -566,7 +567,6 @@ class Interference:
 
     def _rescale(self, rows: Ints, row: Ints, slot: Ints, cost_ratio: Floats) -> None:
         """Adjust b: with newly learned costs or other fullest targets, the same work makes D this many times as large.
-
         What b D was before, it is now: windows showed the product. So b falls as D rises.
         """
         state = self._state
@@ -584,7 +584,6 @@ class Interference:
 
     def _rescale_rivals(self, row: Ints, former: Floats, present: Floats) -> None:
         """Adjust levels: with newly learned costs, the time of other streams is another multiple of a stream's own.
-
         What level - b R was before, it is now: windows showed the difference.
         """
         state, b = self._state, 1 + RIVALS
@@ -600,9 +599,8 @@ class Interference:
         state["mean"][row], state["covariance"][row] = mean, covariance
 
     def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
-        """Take the former prior of b out of the posterior and the present one in, where they differ.
-
-        Both are observations of b. What is known of costs, and of whether the stream waits, changes as windows come.
+        """Take the former prior of b out of the posterior and the present one in, where they differ. Both are
+        observations of b. What is known of costs, and of whether the stream waits, changes as windows come.
         """
         state = self._state
         old = state["prior"][row, slot]
@@ -658,7 +656,7 @@ class Interference:
     def _rates(self, streams: Streams, window: WindowColumns, costs: CostTable, work: Floats) -> Floats:
         """Bytes per second of each stream in this window, on all targets with known costs."""
         at = np.searchsorted(streams.job, window.job)
-        at[at == len(streams.job)] = 0
+        at[at == len(streams.job)] = 0  # any: the comparison below refuses it
         mine = (streams.job[at] == window.job) & costs.known[window.target]
         found: Floats = sums(at[mine], work[mine, :2], len(streams.job)).sum(axis=1)
         return found
@@ -713,7 +711,6 @@ class Interference:
 
     def _kinds_before(self, row: Ints, exposure: Floats, passed: Floats) -> tuple[Floats, Floats]:
         """Log of the probability of each kind of window before it is seen, and the variance of b for a surprise.
-
         ``passed``: seconds since each stream was seen before.
         """
         state = self._state
@@ -853,9 +850,8 @@ def doses(taken: Floats, busy: Floats) -> Floats:
 
 
 def joined(chance: Floats, mean: Floats, covariance: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean, covariance and weight by the kind of the newest window, whatever kind the one before was.
-
-    The moments are kept: of several normal distributions, one with the same mean and covariance is made.
+    """Mean, covariance and weight by the kind of the newest window, whatever kind the one before was. The moments are
+    kept: of several normal distributions, one with the same mean and covariance is made.
     """
     weight = chance.sum(axis=1)
     part = chance / np.maximum(weight, 1e-12)[:, None, :]
