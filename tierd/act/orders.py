@@ -79,7 +79,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
            until: float = float("inf"), allowed: Allowed = lambda *_: None) -> OrderPlan:
     """The actions of an order. Raises OSError if its path cannot be read."""
     found = OrderPlan()
-    if order.fid is not None and filesystem.status(order.path).fid != order.fid:
+    if order.fid is not None and filesystem.status(order.path).fid != order.fid:  # replaced since the order
         found.left_out[Refusal(Reason.CHANGED, "another file has this name now")] += 1
         return found
     room = space.capacity(filesystem)
