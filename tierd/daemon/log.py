@@ -204,6 +204,7 @@ class FindingLog:
 
     @property
     def faults(self) -> Mapping[str, str]:
+        # a copy: other threads add sources
         return {source: words for source, words in tuple(self._faults.items()) if words}
 
     @contextmanager

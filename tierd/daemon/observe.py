@@ -93,7 +93,7 @@ class Observer:
         if last is None:
             return None
         self._log_clock_jump(reading.time - last.time)
-        if reading.time < last.time:
+        if reading.time < last.time:  # the next reading is compared with this one
             return None
         self.seen = reading.time
         if reading.time == last.time:  # Prometheus has not scraped again; queued acts continue
@@ -141,7 +141,7 @@ class Observer:
 
     def run_cycle(self, seen: Window) -> Window:
         """Detect findings in a window, and log those that began or ended. Returns the window with all loads."""
-        if self._ask is not None and self._clock.now() >= self._ask_at:
+        if self._ask is not None and self._clock.now() >= self._ask_at:  # Prometheus may start later than tierd
             self._learn(self._ask, seen)
         seen = self._unlisted.completed(seen, self._table.oldest_time)
         own_jobs = self._own_work(seen)
@@ -207,11 +207,11 @@ class Observer:
 
         They held before a restart and are not found again, or ended while a plan was made.
         """
-        if self.windows[-1].end - self.windows[0].start < RELEARNT_SECONDS:
+        if self.windows[-1].end - self.windows[0].start < RELEARNT_SECONDS:  # it may still be found again
             return
         for case in self._store:
             if case.ended_at is None and case.finding.key not in holding:
-                self._log.known.numbers[case.finding.key] = case.number
+                self._log.known.numbers[case.finding.key] = case.number  # its end is logged with its number
                 self._log.ended(case.finding, now, acted_on=True)
                 case.finding_ended(now)
 
@@ -219,6 +219,7 @@ class Observer:
 def few_jobs_left(before: Reading, now: Reading) -> bool:
     """Whether less than a quarter of the earlier counters are left, because an exporter lost or renamed them."""
     some = range(0, len(before.jobs), max(1, len(before.jobs) // SAMPLED_COUNTERS))
+    # a target that is gone says nothing
     sample = {key for key in CounterTable.of(before.jobs).rows(some).keys_by_row() if key[0] in now.targets}
     # no lookup in a table: its dictionary of all counters would stay until the next reading
     return len(sample) > FEW_COUNTERS and len(sample.intersection(now.jobs)) < len(sample) / 4
@@ -277,7 +278,7 @@ class JobWork(JobCheck):
                 continue
             jobs = self._jobs_of(case.finding)
             recorded = self._table.last_record(jobs)
-            is_new = recorded > max(case.last_record, now - self._seen_seconds)
+            is_new = recorded > max(case.last_record, now - self._seen_seconds)  # late records of old work do not count
             worked = at_work(case.finding, jobs)
             with self._store.lock:
                 case.last_record = max(case.last_record, recorded)
@@ -293,6 +294,7 @@ class JobWork(JobCheck):
         if case is None:
             return None
         since = self._clock.now() - self._seen_seconds
+        # opened since: it was at work in that window
         worked_at = self._window_start if case.worked_at is None else case.worked_at
         if not case.departed and (worked_at >= since or self._table.last_record(self._jobs_of(case.finding)) >= since):
             return None

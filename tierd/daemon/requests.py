@@ -173,7 +173,7 @@ class ReadingRequests:
         self._waiting_orders, self._sources, self._activities = waiting_orders, sources, activities
         self._previews, self._tallies, self.prometheus = previews, tallies, prometheus
         self._asking = threading.BoundedSemaphore(MAX_QUESTIONS)
-        self._known = lru_cache(MAX_ANSWERS)(self._made)
+        self._known = lru_cache(MAX_ANSWERS)(self._made)  # of this object: a cache of the class would keep it for ever
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: self.status(), "findings": lambda _: self._findings(), "top": self._top,
             "overview": self._overview, "advise": lambda _: self._findings(advice=True), "history": self._history,
@@ -444,6 +444,7 @@ class ReadingRequests:
         if user:
             rows = [row for row in rows if user.casefold() in users.get(row.job, "").casefold()]
         rows = ordered(rows, order, {
+            # jobs of unknown users come last
             "job": lambda row: row.job, "user": lambda row: users.get(row.job, "\uffff"),
             "read": lambda row: row.read_bytes, "write": lambda row: row.write_bytes,
             "operations": lambda row: row.operations, "creates": lambda row: row.creates,
@@ -466,6 +467,7 @@ class ReadingRequests:
         rows = matching(rows, text_of(request, "search"), lambda row: row.target)
         rows = ordered(rows, text_of(request, "sort"), {
             "target": lambda row: row.target,
+            # unknown: after the others
             "busy": lambda row: times[row.target].utilisation if row.target in times else -1.0,
             "read": lambda row: row.read_bytes, "write": lambda row: row.write_bytes,
             "operations": lambda row: row.operations, "latency": lambda row: row.latency_usec or 0.0,
@@ -528,7 +530,7 @@ class ReadingRequests:
 
     def _asked(self, question: Callable[[], list[Point]]) -> tuple[list[Point], str]:
         """What Prometheus answers, or why it does not."""
-        if not self._asking.acquire(blocking=False):
+        if not self._asking.acquire(blocking=False):  # a thread of the port must not wait for others
             return [], "Prometheus is still answering earlier queries"
         try:
             return question(), ""
@@ -609,7 +611,7 @@ class Previews:
             if self._begun_at is not None or fresh:
                 return
             self._begun_at = now
-        self._background(self._make)
+        self._background(self._make)  # not with the lock: it may run here
 
     def answer(self, status: answers.StatusAnswer) -> answers.PlanAnswer:
         """The last plan, with its age."""

@@ -55,6 +55,7 @@ AFTER_SECONDS = 60.0
 def throughput_of(case: Case, windows: Sequence[Window], after: float) -> Curve:
     """Throughput of the victim, as its usual one on all its targets, in each window that ends after a time."""
     begin, end = time_of_curve(case)
+    # from the newest, as the history is long
     newest = takewhile(lambda window: window.end > max(after, begin), reversed(windows))
     return tuple((window.end, window.moved.get(case.victim, 0.0)) for window in reversed([*newest])
                  if window.end <= end)
@@ -139,6 +140,7 @@ def case_of(finding: Finding, number: int, windows: Sequence[Window], waiting: W
         ended_at=None if active else done.ended_at, state=done.state, dry_run=dry_run, judged=done.judged,
         undo_reason=done.undo_reason, acted_at=done.first_act_at or None,
         defaults=tuple(answers.DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
+        # + leaves zeros out
                        for each in done.defaults[:MAX_LISTED]), waiting_defaults=waiting_defaults, moves=+done.moves,
         needless_moves=done.needless_moves, waiting_moves=waiting_moves, moves_held=done.moves_held,
         time_before=mean_time(finding.targets, done.times_before) if done.first_act_at and not dry_run else None,

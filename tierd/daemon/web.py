@@ -68,6 +68,7 @@ class App:
     """Answers what other nodes post, by path."""
 
     def __post_init__(self) -> None:
+        # of this process: forms from before a restart are void
         self._key, self._pages = secrets.token_bytes(32), Pages(self.ask)
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
@@ -122,7 +123,7 @@ class App:
         if form is None:
             return respond(start, "400 Bad Request", "not a form of this page\n")
         token = form.get("token", "").encode("utf-8", "surrogateescape")
-        if not hmac.compare_digest(token_of(user, self._key).encode(), token):
+        if not hmac.compare_digest(token_of(user, self._key).encode(), token):  # takes as long for any token
             return respond(start, "403 Forbidden", "the page is older than the last start of tierd: load it again\n")
         body, well = self._pages.done(form, self._viewer(environ))
         return respond(start, "200 OK" if well else "409 Conflict", body, HTML)
