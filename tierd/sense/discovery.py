@@ -139,7 +139,7 @@ class FileTargets:
         kept = "; its previous targets are kept" if path in self._known else ""
         try:
             with open(path, "rb") as file:
-                status = os.fstat(file.fileno())
+                status = os.fstat(file.fileno())  # of the open file: the name may get another one
                 print_ = (status.st_ino, status.st_size, status.st_mtime_ns)
                 if path in self._known and self._known[path][0] == print_:
                     return
@@ -232,7 +232,7 @@ class DnsTargets:
         """URLs of all names. A name that cannot be resolved keeps the URLs that it had."""
         now = self._clock.now()
         if self._refreshed_at is None or not 0 <= now - self._refreshed_at < self._refresh_seconds:
-            self._refreshed_at = now
+            self._refreshed_at = now  # before: names that fail wait for the next time, too
             self.problems = {}
             for name in self._names:
                 self._ask(name)

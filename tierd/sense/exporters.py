@@ -53,6 +53,7 @@ class ParallelFetch(Generic[Found]):
         """Results and errors by URL. Each URL has one or the other."""
         late = {url: answer for url, answer in self._pending.items() if answer.done()}
         self._pending = {url: answer for url, answer in self._pending.items() if url not in late}
+        # slow ones have few threads of their own, and leave the others theirs
         answers = {url: (self._retry_executor if url in self._failed else self._executor).submit(self._ask, url)
                    for url in dict.fromkeys(urls) if url not in self._pending}
         prompt = [answer for url, answer in answers.items() if url not in self._failed]
@@ -165,6 +166,7 @@ class ExporterReadings:
         self._known = before | {url: answer.after(before.get(url)) for url, answer in found.items()}
         if not self._known:
             raise SourceError(self.problem)
+        # the objects of before: nothing is new
         if self._last is None or any(self._known[url] is not before.get(url) for url in found):
             self._last = joined_reading(self._known, now)
         return self._last
@@ -188,10 +190,10 @@ def joined_reading(answers: Mapping[str, Answer], time: float) -> Reading:
     entries, and if two show the same target at this time.
     """
     shown: dict[str, str] = {}
-    ordered = dict(sorted(answers.items(), key=lambda item: item[1].asked))
+    ordered = dict(sorted(answers.items(), key=lambda item: item[1].asked))  # the later one overwrites
     for url, answer in ordered.items():
         for target in answer.reading.targets:
-            if target in shown and answers[shown[target]].asked >= time:
+            if target in shown and answers[shown[target]].asked >= time:  # both were asked in this call
                 raise SourceError(f"{target} is shown by both {redacted(shown[target])} and {redacted(url)}: only "
                                   "one server can serve it, so one of them is out of date, or one server is "
                                   "configured twice")

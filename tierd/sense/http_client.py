@@ -205,19 +205,21 @@ class HttpClient:
         try:
             pools = self.pools(url)
             sent = {"Accept": ", ".join(kinds), **headers, **authorization_header(self._access, self._environment),
-                    "Accept-Encoding": "identity", "User-Agent": "tierd"}
+                    "Accept-Encoding": "identity", "User-Agent": "tierd"}  # unpacked, an answer may be far larger
             until = self._now() + self._timeout_seconds
 
             def head() -> BaseHTTPResponse:
                 # urllib3 accepts no 0
                 left = Timeout(total=max(until - self._now(), 0.001))
                 return pools.urlopen(method, f"{url}?{query}" if query else url, body=body, headers=sent, timeout=left,
+                                     # credentials go to no other server
                                      redirect=False, retries=False, preload_content=False, decode_content=False,
-                                     enforce_content_length=False)
+                                     enforce_content_length=False)  # _body checks it
 
             try:
                 response = head()
             except ProtocolError as error:
+                # another request may have had its effect
                 if method != "GET" or not isinstance(_cause(error), ConnectionError):
                     raise
                 response = head()  # a server may close a connection that was kept for long
@@ -275,7 +277,7 @@ class HttpClient:
         length = response.length_remaining
         if length is not None and length > most:
             raise SourceError(f"an answer of {length} bytes; {most} are allowed (max_bytes)")
-        body = response.read(most + 1)
+        body = response.read(most + 1)  # one more byte shows that it is longer
         if len(body) > most:
             raise SourceError(f"an answer of more than {most} bytes, which are allowed (max_bytes)")
         if length is not None and len(body) < length:

@@ -74,6 +74,7 @@ def client_load(before: ClientLoad, after: ClientLoad, time: float, seconds: flo
     """Load of a mount between two readings of its counters. None if one fell."""
     was, now = ({key_of(each): each for each in of.rpcs} for of in (before, after))
     none = RpcLoad("", "", "")
+    # what is gone has fallen: it was mounted again
     pairs = [(was.get(of, none), now.get(of, none)) for of in (*now, *was.keys() - now.keys())]
     more = increases([(before.read_ahead, after.read_ahead), (before.statahead, after.statahead),
                       *((a.in_flight, b.in_flight) for a, b in pairs), *((a.pages, b.pages) for a, b in pairs)])
@@ -294,14 +295,14 @@ class Poller(Generic[Found]):
     def turns(self, pools: PoolOfTarget) -> Iterator[Turn[Found]]:
         for _ in range(min(NODES_PER_CALL, len(self._nodes))):
             name, read = self._nodes[0]
-            self._nodes.rotate(-1)
+            self._nodes.rotate(-1)  # first: whatever happens, another one is next
             self.faults.pop(name, None)
             try:
                 found = read(pools)
             except (OSError, ValueError) as error:
                 found, self.faults[name] = {}, str(error)
             now = self._clock.now()
-            then, before = self._known.get(name, (now, {}))
+            then, before = self._known.get(name, (now, {}))  # nothing to compare with after the first reading
             self._known[name] = now, found
             yield Turn(name, before, found, now, now - then)
 

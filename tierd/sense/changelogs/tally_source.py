@@ -205,7 +205,7 @@ class TallySource:
         elif tally.token < state.token or (tally.token == state.token and tally.rereads < state.rereads):
             self.outcomes[TallyOutcome.STALE] += 1
         else:
-            state.token = tally.token
+            state.token = tally.token  # readers with an older one are stale from now on
             if tally.after == state.position:
                 self.outcomes[TallyOutcome.ADDED] += 1
                 state.position, state.reader, state.problem = tally.last, tally.reader, tally.problem
@@ -254,6 +254,7 @@ class TallySource:
                  for mdt, state in self._mdts.items()}
         changed = {mdt: position for mdt, position in found.items() if self._announced.get(mdt) != position}
         if changed:
+            # before they are confirmed: a kill in between lets them come again, as duplicates
             self._inbox.announce(changed)
             self._announced.update(changed)
         if self._done:
