@@ -64,7 +64,7 @@ class MountedFilesystem:
     def status(self, path: str) -> FileStatus:
         """Raises Stale when the names on the path change faster than they can be read."""
         place = self._whole(path)
-        if self._unreachable:
+        if self._unreachable:  # stat would wait for such an OST
             refuse_unreachable(layout_at(place), self._unreachable, path)
         # the library takes a path, whose file may be another one from call to call
         for _ in range(_ATTEMPTS):
@@ -104,6 +104,7 @@ class MountedFilesystem:
         value = attribute(place, directories.STRIPES)
         with directories.opened(place) as descriptor:
             index = self._library.mdt_index(descriptor)
+        # without the attribute it is on one MDT
         return DirectoryStripes(0, index) if value is None else understood(stripes_of_xattr, value)
 
     def default_striping(self, directory: str) -> DefaultStriping | None:
@@ -161,6 +162,7 @@ def _space_of_osts(tree: Tree, fsname: str) -> dict[str, Space | None]:
     found: dict[str, Space | None] = {}
     for name in tree.devices("osc"):
         device = parse_device(name)
+        # connections of servers to each other
         if device.fsname != fsname or device.instance.startswith(("MDT", "OST")):
             continue
         room, target = _space_if_reachable(tree, f"osc/{name}"), f"{fsname}-{device.target}"
