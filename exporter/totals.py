@@ -86,7 +86,7 @@ def import_contributions(families: ConnectionFamilies) -> ReadContribution:
         link, form = import_.watched(data, forms, like)
         counters = list(families.import_counters(link))
         keys: tuple[SeriesKey, ...] = tuple([(family, extra) for family, extra, _ in counters])
-        keys = keys_of.setdefault(keys, keys)
+        keys = keys_of.setdefault(keys, keys)  # one object for equal keys, as the ledger wants
         values = [value for _, _, value in counters]
         return Contribution(b"", keys, values, list(families.import_gauges(link)), link.skipped, form=form)
 
@@ -144,7 +144,7 @@ class SummedParameter(Generic[G]):
         texts, last, ledger = self._texts, self._last, self._ledger
         implausible = ledger.implausible
         if moved_groups := groups is not self._groups:
-            moved = texts.set_devices([*groups])
+            moved = texts.set_devices([*groups])  # what is known moves to the new places of its devices
             last = self._last = [None if at is None else last[at] for at in moved]
             self._groups = groups
         ledger.begin(groups)

@@ -151,6 +151,7 @@ def _limits(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tupl
         page.sample(hard, labels, entry.hard * unit if entry.hard else None)
         page.sample(soft, labels, entry.soft * unit if entry.soft else None)
         page.sample(granted, labels, entry.granted * unit if entry.granted >= 0 else None)
+        # that of id 0 is the length of the grace period
         if entry.id and entry.grace_end and not entry.default and not is_lqa:
             page.sample(GRACE, labels + extra, entry.grace_end)
 

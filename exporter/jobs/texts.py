@@ -92,7 +92,7 @@ class RunBuilder:
             self._end = end
 
     def close(self) -> None:
-        if len(self._jobs) > 1:
+        if len(self._jobs) > 1:  # a run of one saves nothing
             self._runs[self._jobs[0].first_line] = IdleRun(self._jobs, self._data[self._begin : self._end])
         self._jobs = []
 
@@ -181,9 +181,9 @@ class JobTexts:
         """Return all jobs in the order of the file, and the number of lines outside jobs."""
         odd = self._pieces.end(self._read)
         items, made, count = self._items, self._made, self._count
-        self._runs = made if len(made) * RUN_JOBS < 4 * count else {}
-        self._quiet = self._changed * JOBS_PER_CHANGE < count
-        if count != len(self._jobs):
+        self._runs = made if len(made) * RUN_JOBS < 4 * count else {}  # short ones cost more than they save
+        self._quiet = self._changed * JOBS_PER_CHANGE < count  # otherwise runs would not last
+        if count != len(self._jobs):  # some have gone
             self._jobs = {job.first_line: job for job in every_job(items)}
         self.twice = count != len({*every_job(items)})
         return items, odd
@@ -199,7 +199,7 @@ class JobTexts:
             first_line = data[begin:cut]
             run = runs.get(first_line) if runs else None
             if run is not None:
-                if not last and begin + run.size + len(job_stats.KEY) > end:
+                if not last and begin + run.size + len(job_stats.KEY) > end:  # what follows it is in the next piece
                     break
                 if is_unchanged(run, data, begin, end):
                     self._keep(run, held)

@@ -48,7 +48,7 @@ def set_rules(wanted: Sequence[WantedRule], rules: Rules, set_parameter: SetPara
 def released(tree: Tree, set_parameter: SetParameter) -> bool:
     """Remove all rules of ours. Returns whether none is left."""
     set_rules((), oss_state("", tree)[1], set_parameter)
-    return not oss_state("", tree)[0].rules
+    return not oss_state("", tree)[0].rules  # read again: a command may have failed
 
 
 class Agent:
@@ -69,7 +69,7 @@ class Agent:
             self._wanted = ()
             set_rules((), rules, self._set)
             state, rules = oss_state(self._node, self._tree)
-        now = self._monotonic()
+        now = self._monotonic()  # the lease counts from the request: the answer may be late
         try:
             self._wanted = self._ask(state.replaced(trouble=self._trouble)).rules
         except (OSError, ValueError) as error:

@@ -140,7 +140,6 @@ def case_of(finding: Finding, number: int, windows: Sequence[Window], waiting: W
         ended_at=None if active else done.ended_at, state=done.state, dry_run=dry_run, judged=done.judged,
         undo_reason=done.undo_reason, acted_at=done.first_act_at or None,
         defaults=tuple(answers.DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
-        # + leaves zeros out
                        for each in done.defaults[:MAX_LISTED]), waiting_defaults=waiting_defaults, moves=+done.moves,
         needless_moves=done.needless_moves, waiting_moves=waiting_moves, moves_held=done.moves_held,
         time_before=mean_time(finding.targets, done.times_before) if done.first_act_at and not dry_run else None,

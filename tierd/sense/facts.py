@@ -65,7 +65,7 @@ class LearntRuns:
         for run in runs:
             with suppress(OSError):  # removed
                 key = run.path.rpartition("/")[0], filesystem.status(run.path).uid
-                before = known.pop(key, None)
+                before = known.pop(key, None)  # put in again, it is the newest
                 if before is not None and run.ended_at <= before.ended_at:
                     known[key] = before  # a record that is read again after a restart
                     continue
@@ -178,7 +178,7 @@ class FactsCollector:
         layouts = self._layouts(directories)
         if changed := self._changed(layouts):
             self.table.begin_again(changed, now)
-            directories, seconds = self.table.recent(now)
+            directories, seconds = self.table.recent(now)  # without what was done with the old layout
         facts = Facts(directories=directories, directory_seconds=seconds, latest_directories=latest,
                       latest_seconds=latest_seconds, metadata_targets=self.metadata_targets)
         with self._or_unknown("room"):

@@ -164,7 +164,7 @@ def window(before: Reading, after: Reading) -> Window:
                   namespace_loads(later, done, usable & sound & ~of_ost), conditions,
                   metadata=services_of(later, done, usable & sound & ~of_ost),
                   data_limits=after.data_limits, storage_work=after.storage_work,
-                  spans=spans if after.stamps else {})
+                  spans=spans if after.stamps else {})  # without stamps, all have the same span
 
 
 def ost_loads(counters: CounterTable, done: Increases, which: Bools) -> Loads:
@@ -214,6 +214,6 @@ def has_unknown_start(counters: CounterTable, before: Reading, after: Reading) -
 def began_before(start: str, time: float) -> bool:
     """Whether an entry began before a time. True if its start cannot be parsed, False if it has none."""
     try:
-        return bool(start) and not float(start) >= time
+        return bool(start) and not float(start) >= time  # NaN counts as before
     except ValueError:
         return True
