@@ -124,7 +124,7 @@ def test_a_purge_without_a_terminal_keeps_a_journal_with_acts_to_undo(root: Root
                "VALUES ('set-default-layout', 'scratch', 0, '', 0, 1.0, 'done')")
     db.close()
     told = root.run("dpkg", "--purge", "lustre-tierd")
-    assert "kept /var/lib/tierd: 1 default layouts are still set" in told
+    assert "kept /var/lib/tierd: only its journals can undo the default layouts that are still set (1)" in told
     assert journal.exists()
 
 

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from tests.conftest import Unpack
+from tierd.act.journal.connection import open_journal
 
 ROOT = Path(__file__).parents[2]
 PACKAGING = ROOT / "packaging"
@@ -290,6 +291,34 @@ def test_the_packages_are_built_and_the_exporter_of_its_package_runs(capture: Un
     path for path in PACKAGING.glob("debian/*/p*"))], ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_the_shell_takes_the_script(script: Path) -> None:
     assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0
+
+
+def purged(state: Path) -> subprocess.CompletedProcess[str]:
+    """Remove and purge lustre-tierd by its own scripts, with the paths below ``state`` and no systemd or debconf."""
+    for name, step in (("prerm", "remove"), ("postrm", "purge")):
+        script = (PACKAGING / "debian/lustre-tierd" / name).read_text()
+        for path in ("/var/lib/tierd", "/opt/lustre-tierd", "/run/systemd/system", "/usr/share/debconf"):
+            script = script.replace(path, f"{state}{path}")
+        done = subprocess.run(["sh", "-c", script, name, step], capture_output=True, text=True, check=True)
+    return done
+
+
+@pytest.mark.parametrize(("journal", "outcome", "kept"), [
+    ("a.sqlite", "done", True), ("scratch/journal.sqlite", "done", True), ("a.sqlite", "under way", True),
+    ("a.sqlite", "undoing", True), ("a.sqlite", "undone", False), ("a.sqlite", "damaged", True), ("pause", "", False),
+])
+def test_a_purge_keeps_what_only_the_journal_can_undo(journal: str, outcome: str, kept: bool, tmp_path: Path) -> None:
+    file = tmp_path / "var/lib/tierd" / journal
+    file.parent.mkdir(parents=True)
+    if outcome in {"", "damaged"}:
+        file.write_text(outcome)
+    else:
+        db, _ = open_journal(file)
+        db.execute("INSERT INTO actions (kind, place, size_bytes, reason, dry_run, intended_at, outcome) "
+                   "VALUES ('set-default-layout', 'scratch', 0, '', 0, 1.0, ?)", (outcome,))
+        db.close()
+    told = purged(tmp_path)
+    assert (file.exists(), "kept " in told.stderr) == (kept, kept)
 
 
 MODULES = ("lustre_tierd/exporter/jobs/_lines", "lustre_tierd/lustre/_files",
