@@ -124,7 +124,7 @@ def _pools(node: Node, room: Mapping[tuple[str, str], Df],
 
     The space of a pool with an idle connection is unknown: the sum over the others would be too small.
     """
-    for (fs, pool), targets in _members(node, room).items():
+    for (fs, pool), targets in _members(node).items():
         known = [room[fs, target] for target in targets if (fs, target) in room]
         whole = total(() if any((fs, target) in idle_targets for target in targets) else known)
         yield label_text(fs=fs, pool=pool), len(targets), len(known), whole
@@ -134,7 +134,7 @@ Inputs = tuple[object, ...]
 
 
 class _Space:
-    """The space of each object target, from a mount, else from a metadata server, else from the target itself."""
+    """The space of each object target, from a mount, else from a metadata server. Object servers know no pools."""
 
     def __init__(self) -> None:
         self._rooms = Rooms()
@@ -162,7 +162,6 @@ class _Space:
         for kind, devices in (
             ("osc", [(client.name, client.device) for client in node.clients("osc") if client.name not in idle]),
             ("osp", node.devices("osp")),
-            ("obdfilter", node.targets("obdfilter")),
         ):
             left = [(name, (d.fsname, d.target)) for name, d in devices if d.target.startswith("OST")]
             while left := [(name, target) for name, target in left if target not in found]:
@@ -189,12 +188,12 @@ def same(these: Sequence[object], those: Sequence[object]) -> bool:
     return len(these) == len(those) and all(map(is_, these, those))
 
 
-def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, str], list[str]]:
+def _members(node: Node) -> dict[tuple[str, str], list[str]]:
     membership = node.membership()
     members: dict[tuple[str, str], list[str]] = {
         (fs, pool): sorted(targets) for fs, pools in membership.pools.items() for pool, targets in pools.items()
     }
-    for fs, target in sorted(_targets(node) | room.keys()):
+    for fs, target in sorted(_targets(node)):
         if (fs, target) not in membership.by_target:
             members.setdefault((fs, ""), []).append(target)
     return members
@@ -211,9 +210,7 @@ def _membership(node: Node, page: MetricsPage) -> None:
 def _targets(node: Node) -> set[tuple[str, str]]:
     return {
         (device.fsname, device.target)
-        for devices in (
-            [(c.name, c.device) for c in node.clients("osc")], node.devices("osp"), node.targets("obdfilter"),
-        )
+        for devices in ([(c.name, c.device) for c in node.clients("osc")], node.devices("osp"))
         for _, device in devices
         if device.target.startswith("OST")
     }
