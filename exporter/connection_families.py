@@ -72,7 +72,7 @@ def connection_families(
     return ConnectionFamilies(
         rule=_rule(make.of("stats"), server),
         imports=link.gauge(
-            "imports", f"Connections to {server}, by state. FULL is connected, IDLE is disconnected because unused.",
+            "imports", f"Connections to {server}, by state. FULL is connected, IDLE unused, DEACTIVATED off or denied.",
             "state", versions=since),
         versions=link.gauge(
             "targets", "Connected targets, by the Lustre release of their server.", "version", versions=since),

@@ -33,7 +33,7 @@ IN_FLIGHT = Gauge(
     "Requests of all kinds to object servers in flight now. Shown by the slim profile only.", ("fs", "mount", "pool"),
     "osc.*.import")
 BUDGET = "max_read_ahead_mb"
-_IMPORT_KEYS = (b"\n    state: ", b"\n       inflight: ")
+_IMPORT_KEYS = (b"\n    state: ", b"\n    import_flags: ", b"\n       inflight: ")
 
 
 def start(_: Context) -> Collect:
@@ -92,7 +92,8 @@ class _Imports:
 
 
 def _link(data: bytes) -> tuple[bytes, int]:
-    state, requests = following(data, _IMPORT_KEYS)
+    state, flags, requests = following(data, _IMPORT_KEYS)
+    state = b"DEACTIVATED" if b"DEACTIVE" in flags.upper() else state
     return state, int(requests) if requests.isdigit() and not is_beyond(requests) else -1
 
 

@@ -56,7 +56,7 @@ class Import:
     """The fields that metrics need; None for fields that are not printed in this release or state."""
 
     state: bytes | None
-    """``FULL`` if connected, ``IDLE`` if disconnected because it was unused, else ``DISCONN``, ``EVICTED``…"""
+    """``FULL`` if connected, ``IDLE`` if unused, ``DEACTIVATED`` by ``active=0``, else ``DISCONN``, ``EVICTED``…"""
     target_version: bytes | None
     """The server's Lustre release."""
     connection_attempts: int | None
@@ -70,7 +70,7 @@ def parse(data: bytes) -> Import:
     found = everything.values
     counts = fields.Naturals(found)
     return Import(
-        found.get(b"state"),
+        b"DEACTIVATED" if b"DEACTIVE" in found.get(b"import_flags", b"").upper() else found.get(b"state"),
         found.get(b"target_version"),
         counts.get(b"connection_attempts"),
         counts.get(b"timeouts"),
@@ -133,19 +133,20 @@ def _form_of(data: bytes) -> ImportForm | None:
                 return None
             places.append((*value.span(), Opcode.WANTED))
             numbers.append(field)
-        elif row[2] and name not in {b"state", b"target_version"}:
+        elif row[2] and name not in {b"state", b"target_version", b"import_flags"}:
             places.append((*row.span(2), Opcode.REST_OF_LINE))
     made = outline.of(data, places, range(len(numbers)))
     return None if made is None else ImportForm(made, link, tuple(numbers))
 
 
 def _key_of(data: bytes) -> int:
-    return hash((data.count(b"\n"), compiled.following(data, KEYS[:2])))
+    return hash((data.count(b"\n"), compiled.following(data, KEYS[:3])))
 
 
 KEYS = (
     b"\n    state: ",
     b"\n       target_version: ",
+    b"\n    import_flags: ",
     b"\n       connection_attempts: ",
     b"\n       timeouts: ",
     b"\n       avg_waittime: ",
