@@ -24,7 +24,8 @@ ORDER = order_of(GROUPS)
 UNITS = {"s": 1 / 60, "m": 1, "h": 60, "d": 1440}
 NOT_OURS = ("up", "scrape_duration_seconds", "process_start_time_seconds")
 """Metrics in rules whose names do not begin as ours do."""
-OPTIONAL = {"lustre_job_read_bytes_total", "lustre_llite_read_ahead_hits_total", "tierd_standing_by"}
+OPTIONAL = {"lustre_job_read_bytes_total", "lustre_llite_read_ahead_hits_total", "lustre_osp_active",
+            "tierd_standing_by"}
 """Metrics that exist only after the first event, or in a cluster. No rule may need them to find something."""
 
 
