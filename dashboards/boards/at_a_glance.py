@@ -67,8 +67,7 @@ HEALTH = Row("Health", (
     table("Firing alerts", "Firing alerts and what they concern. Each has a runbook (meaning, impact, diagnosis, "
           "mitigation), which tierd serves at /runbooks/NAME_OF_THE_ALERT.",
           Query("label_replace(max by (alertname, severity, fs, target, pool, instance, victim, aggressor) "
-                f'({ALERTS}), "runbook", "docs/runbooks/$1.md", "alertname", "(.+)")'),
-          unit="short",
+                f'({ALERTS}), "runbook", "docs/runbooks/$1.md", "alertname", "(.+)")'), unit="short",
           columns={"severity": ("Severity", ""), "alertname": ("Alert", ""), "fs": ("File system", ""),
                    "target": ("Target", ""), "pool": ("Pool", ""), "instance": ("Node", ""),
                    "victim": ("Victim", ""), "aggressor": ("Aggressor", ""), "runbook": ("Runbook", "")},

@@ -72,7 +72,8 @@ TRAFFIC = Row("Throughput", (
                      f':rate2m", {BY_POOL}}}))', "{{jobid}} {{pool}}"), unit="Bps", links=(THIS,)),
     timeseries("Average I/O size", "Mean size of reads and writes by job. Below 1 MiB, disks seek more than they "
                "transfer. Below 64 KiB, they mostly seek.",
-               Query(f"topk(10, {BYTES} / ({BULK} > 1))", "{{jobid}}"), unit="bytes", by_name="jobid", links=(THIS,)),
+               Query(f"topk(10, sum by (jobid) ({BYTES}) / (sum by (jobid) ({BULK}) > 1))", "{{jobid}}"),
+               unit="bytes", by_name="jobid", links=(THIS,)),
 ), empty=NO_JOBS)
 
 FARING = Row("Slowdown and latency", (
@@ -90,30 +91,29 @@ FARING = Row("Slowdown and latency", (
     timeseries("Slowdown compared with the best of the last hour", "2 means half the throughput of the job's best "
                "minutes. A job that needs less I/O also rises; look for several jobs that rise together. "
                "tierd's own moves are left out.",
-               Query(f"topk(10, fs_job:lustre_job_bytes:slowdown1h{{{BY_FS}}} < 100 unless on (jobid) "
+               Query(f"topk(10, max by (jobid) (fs_job:lustre_job_bytes:slowdown1h{{{BY_FS}}} < 100) unless on (jobid) "
                      "tierd_own_job_info)", "{{jobid}}"),
-               unit="none",
-               by_name="jobid", links=(THIS,), steps=((None, GREEN), (1.5, YELLOW), (3, ORANGE)), width=24,
+               unit="none", by_name="jobid", links=(THIS,), steps=((None, GREEN), (1.5, YELLOW), (3, ORANGE)), width=24,
                empty=NO_JOBS),
 ))
 
 METADATA = Row("Metadata", (
     timeseries("Metadata operations by job", "Metadata operations per second, of the ten busiest jobs.",
-               Query(f"topk(10, fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}})", "{{jobid}}"),
-               unit="ops", by_name="jobid", links=(THIS,), steps=((None, GREEN), (10_000, ORANGE)), empty=NO_JOBS),
+               Query(f"topk(10, sum by (jobid) (fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}))",
+                     "{{jobid}}"), unit="ops", by_name="jobid", links=(THIS,), steps=((None, GREEN), (10_000, ORANGE))),
     timeseries("Metadata operations by type", "Metadata operations of the selected jobs and targets. Equal rates of "
                "mknod and unlink mean short-lived files. getattr alone means polling.",
-               Query(f'topk(10, sum by (fs, operation) (rate(lustre_job_operations_total{{{RAW}, '
-                     f'operation!~"read|write"}}{RATE})))', "{{operation}}"), unit="ops", empty=NO_JOBS),
-))
+               Query(f'topk(10, sum by (operation) (rate(lustre_job_operations_total{{{RAW}, '
+                     f'operation!~"read|write"}}{RATE})))', "{{operation}}"), unit="ops"),
+), empty=NO_JOBS)
 
 PLACES = Row("Targets of the selected jobs", (
     mirrored("Throughput by target", "Bytes per second that the selected jobs read (above zero) and write (below), by "
              "target. A single target means files with one stripe.",
              Query(f"topk(20, sum by (fs, target) (rate(lustre_job_read_bytes_total{{{RAW}}}{RATE})))",
-                   "{{target}} read"),
+                   "{{fs}} {{target}} read"),
              Query(f"topk(20, sum by (fs, target) (rate(lustre_job_write_bytes_total{{{RAW}}}{RATE})))",
-                   "{{target}} written"), below_name="written", unit="Bps", empty=NO_JOBS,
+                   "{{fs}} {{target}} written"), below_name="written", unit="Bps", empty=NO_JOBS,
              links=(link_from_value("targets", "This target", fs="fs", target="target"),)),
     timeseries("Read and write size", "Mean I/O size on the servers, for the selected jobs and targets (Lustre "
                "2.16). Jobs show only non-empty buckets, so their distributions cannot be summed.",

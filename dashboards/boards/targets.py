@@ -45,13 +45,13 @@ CHECKS = Row("Checks and quotas", (
     timeseries("Repairs by scrub and LFSCK", "Entries that the current or last run repaired, or could not repair. "
                "Any value means earlier damage by disks or a crash.",
                Query(f"max by (fs, target) (lustre_osd_scrub_repaired_objects{{{ANY}}}) > 0",
-                     "{{target}} object index: repaired"),
+                     "{{fs}} {{target}} object index: repaired"),
                Query(f"max by (fs, target) (lustre_osd_scrub_failed_objects{{{ANY}}}) > 0",
-                     "{{target}} object index: not repaired"),
+                     "{{fs}} {{target}} object index: not repaired"),
                Query(f"max by (fs, target, kind) (lustre_lfsck_repaired_items{{{ANY}}}) > 0",
-                     "{{target}} {{kind}}: repaired"),
+                     "{{fs}} {{target}} {{kind}}: repaired"),
                Query(f"sum by (fs, target, kind) (max by (fs, target, kind, phase) (lustre_lfsck_failed_items{{{ANY}}})"
-                     ") > 0", "{{target}} {{kind}}: not repaired"), unit="short", empty="none"),
+                     ") > 0", "{{fs}} {{target}} {{kind}}: not repaired"), unit="short", empty="none"),
     timeseries("Targets that enforce quotas", "Targets that enforce quotas, by resource and type. On the others, "
                "users can exceed their limits (lctl conf_param FS.quota.ost).",
                Query("sum by (fs, resource, type) (max by (fs, target, resource, type) "
@@ -104,24 +104,25 @@ STATE = Row("All targets", (
 LOAD = Row("Object targets: load", (
     mirrored("Throughput", "Bytes per second read (above zero) and written (below), by target. Equal values within a "
              "pool are good.",
-             Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "{{target}} read"),
-             Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "{{target}} written"),
+             Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "{{fs}} {{target}} read"),
+             Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "{{fs}} {{target}} written"),
              below_name="written", unit="Bps", links=(JOBS,)),
     timeseries("Read and write operations", "Reads and writes per second, by target. Many operations with few bytes "
                "are small I/O.",
-               Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "{{target}}"), unit="ops",
+               Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "{{fs}} {{target}}"), unit="ops",
                links=(JOBS,)),
     timeseries("Average I/O size", "Mean size of reads and writes, by target. Below 1 MiB on disks, seeks cost "
                "more than the data transfer.",
                Query('sum by (fs, target) ({__name__=~"fs_pool_target:lustre_ost_(read|write)_bytes:rate2m", '
                      f"{OST}}}) / (sum by (fs, target) (fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}) "
-                     "> 0)", "{{target}}"), unit="bytes"),
+                     "> 0)", "{{fs}} {{target}}"), unit="bytes"),
     timeseries("I/O latency", "Mean time of a read or write in the object server. It excludes the disk I/O of "
                "writes. If a target takes twice the time of its pool, see LustreOstSlow.",
-               Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{target}}"), unit="s"),
+               Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{fs}} {{target}}"),
+               unit="s"),
     timeseries("Disk I/O latency", "Median duration of disk I/O, from brw_stats. If one target takes twice the time "
                "of its pool, its disks are slow: see LustreOstSlow.",
-               Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{target}}"), unit="s"),
+               Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{fs}} {{target}}"), unit="s"),
     timeseries("Usage imbalance within pools", "Usage difference between the fullest and the emptiest target of a "
                "pool. Above 20%, rebalance with lfs migrate: Lustre only weights new files.",
                Query('max by (fs, pool) (fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"}) - min by (fs, '
@@ -167,13 +168,13 @@ DISKS = Row("Object targets: disk I/O (select one target)", (
 ), closed=True)
 ROOM = Row("Space", (
     bars("OST usage", "Used share of each OST. Full targets take no new objects, and existing objects cannot grow.",
-         Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}", "{{target}}", instant=True), unit="percentunit",
+         Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}", "{{fs}} {{target}}", instant=True), unit="percentunit",
          steps=FULLNESS, maximum=1, empty=NO_SERVERS),
     bars("OST object usage", "Used share of the objects (inodes) of each OST. Many tiny files can use up the "
          "objects before the space.",
          Query(f"1 - max by (fs, target) (lustre_ost_files_free{{{ANY}}}) / (max by (fs, target) "
-               f"(lustre_ost_files{{{ANY}}}) > 0)", "{{target}}", instant=True), unit="percentunit", steps=FULLNESS,
-         maximum=1, empty=NO_SERVERS),
+               f"(lustre_ost_files{{{ANY}}}) > 0)", "{{fs}} {{target}}", instant=True), unit="percentunit",
+         steps=FULLNESS, maximum=1, empty=NO_SERVERS),
     timeseries("Free space and one-day prediction", "Free space of each pool, and its free space in one day at the "
                "rate of the last six hours. LustreOstFillingUp alerts if a target is predicted to reach 0.",
                Query(f"sum by (fs, pool) (max by (fs, target) (lustre_ost_avail_bytes{{{ANY}}}) * on (fs, target) "
@@ -185,28 +186,28 @@ ROOM = Row("Space", (
                empty="no pools"),
     timeseries("Space granted to clients", "Granted space, and granted space used by writes in progress. Clients may "
                "write up to the grant without asking.",
-               Query(f"max by (fs, target) (lustre_ost_granted_bytes{{{ANY}}})", "{{target}} granted"),
-               Query(f"max by (fs, target) (lustre_ost_pending_bytes{{{ANY}}})", "{{target}} pending"), unit="bytes",
-               empty="not reported by the servers"),
+               Query(f"max by (fs, target) (lustre_ost_granted_bytes{{{ANY}}})", "{{fs}} {{target}} granted"),
+               Query(f"max by (fs, target) (lustre_ost_pending_bytes{{{ANY}}})", "{{fs}} {{target}} pending"),
+               unit="bytes", empty="not reported by the servers"),
 ))
 METADATA = Row("Metadata targets", (
     timeseries("Metadata operations by target and type", "The ten busiest pairs of target and operation type.",
                Query(f"topk(10, fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})",
-                     "{{target}} {{operation}}"), unit="ops", empty=NO_SERVERS),
+                     "{{fs}} {{target}} {{operation}}"), unit="ops", empty=NO_SERVERS),
     timeseries("Metadata latency", "Mean time by target and operation type. If only one type is slow, locks "
                "(rename or unlink in one directory) are a more likely cause than disks.",
                Query("topk(10, sum by (fs, target, operation) "
                      f"(rate(lustre_mdt_operation_seconds_total{{{ANY}}}{RATE})) / "
                      f"(sum by (fs, target, operation) (rate(lustre_mdt_operations_total{{{ANY}}}{RATE})) > 0))",
-                     "{{target}} {{operation}}"), unit="s", empty=NO_SERVERS),
+                     "{{fs}} {{target}} {{operation}}"), unit="s", empty=NO_SERVERS),
     timeseries("Changelog records not cleared", "Changelog records that each user has not cleared. They fill the "
                "MDT. If they keep growing, see LustreChangelogBehind.",
                Query(f"max by (fs, target, user) (lustre_changelog_user_behind_records{{{ANY}}})",
-                     "{{target}} {{user}}"), unit="short", empty="no changelog users"),
+                     "{{fs}} {{target}} {{user}}"), unit="short", empty="no changelog users"),
     timeseries("Precreated objects", "Precreated objects of each MDT on the OST of the pool with the fewest. At 0, "
                "file creation waits for that OST.",
                Query("bottomk(10, min by (fs, mdt, pool) (lustre_osp_precreated_objects{fs=~\"$fs\"}))",
-                     "{{mdt}} on {{pool}}"), unit="short", empty="not reported"),
+                     "{{fs}} {{mdt}} on {{pool}}"), unit="short", empty="not reported"),
 ))
 SERVICES = Row("Server threads", (
     timeseries("Waiting requests", "Requests waiting for a thread, by service. If not 0 for long, all threads are "
@@ -223,7 +224,7 @@ SERVICES = Row("Server threads", (
                maximum=1),
     timeseries("Evictions", "Clients evicted in the last minutes. Their unwritten data is lost.",
                Query('sum by (fs, target) (increase({__name__=~"lustre_(ost|mdt)_evictions_total", ' + ANY + "}"
-                     + RATE + "))", "{{target}}"), unit="short", steps=((None, GREEN), (1, RED))),
+                     + RATE + "))", "{{fs}} {{target}}"), unit="short", steps=((None, GREEN), (1, RED))),
 ), empty="not reported", closed=True)
 NO_POWERFLEX = "no PowerFlex gateway in tierd's configuration"
 OF_FS = 'fs=~"$fs"'
@@ -245,18 +246,18 @@ POWERFLEX = Row("PowerFlex below the OSTs", (
          steps=ANY_IS_A_WARNING, width=6),
     timeseries("Rebuild and rebalance", "Bytes per second that PowerFlex writes for rebuilds and rebalances, by pool.",
                Query(f"sum by (fs, pool, work) (tierd_powerflex_pool_work_bytes_per_second{{{OF_FS}}})",
-                     "{{pool}} {{work}}"), unit="Bps"),
+                     "{{fs}} {{pool}} {{work}}"), unit="Bps"),
     timeseries("Data left to rebuild", "Data in a rebuild or waiting for one, by pool. If it does not fall, see "
                "TierdPowerFlexRebuildLong.",
                Query(f"sum by (fs, pool) (tierd_powerflex_pool_work_active_bytes{{{REBUILD}}} + "
-                     f"tierd_powerflex_pool_work_pending_bytes{{{REBUILD}}})", "{{pool}}"), unit="bytes"),
+                     f"tierd_powerflex_pool_work_pending_bytes{{{REBUILD}}})", "{{fs}} {{pool}}"), unit="bytes"),
     timeseries("Volume traffic", "Bytes per second read from and written to the ten busiest volumes.",
-               Query(f"topk(10, tierd_powerflex_volume_read_bytes_per_second{{{OF_FS}}})", "{{volume}} read"),
-               Query(f"topk(10, tierd_powerflex_volume_write_bytes_per_second{{{OF_FS}}})", "{{volume}} write"),
+               Query(f"topk(10, tierd_powerflex_volume_read_bytes_per_second{{{OF_FS}}})", "{{fs}} {{volume}} read"),
+               Query(f"topk(10, tierd_powerflex_volume_write_bytes_per_second{{{OF_FS}}})", "{{fs}} {{volume}} write"),
                unit="Bps"),
     timeseries("Failed gateway requests", "Failed requests of tierd to the PowerFlex gateway, by reason. If they last, "
                "see TierdPowerFlexUnreachable.",
-               Query(f"sum by (fs, reason) (increase(tierd_powerflex_errors_total{{{OF_FS}}}{RATE}))", "{{reason}}"),
+               Query(f"sum by (reason) (increase(tierd_powerflex_errors_total{{{OF_FS}}}{RATE}))", "{{reason}}"),
                unit="short"),
 ), empty=NO_POWERFLEX, closed=True)
 BOARD = Dashboard("targets", "Lustre: targets", "Load, latency, disk I/O and space of object and metadata targets.",

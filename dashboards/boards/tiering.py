@@ -69,19 +69,19 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
            rows="victim", columns="aggressor", unit="bytes", empty="no stream certainly lost anything"),
     timeseries("Aggressors: jobs with small requests", "Reads and writes per second of jobs with requests below 1 MiB, "
                "which make disks seek. tierd's own moves are left out.",
-               Query(f"topk(10, (sum by (fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}})"
-                     f" and (sum by (fs, jobid) (fs_target_job:lustre_job_bytes:rate2m{{{ON}}}) / (sum by (fs, "
-                     f"jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}}) > 0) < 1048577)) {OWN})",
+               Query(f"topk(10, sum by (jobid) (sum by (fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m"
+                     f"{{{ON}}}) and (sum by (fs, jobid) (fs_target_job:lustre_job_bytes:rate2m{{{ON}}}) / (sum by "
+                     f"(fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}}) > 0) < 1048577)) {OWN})",
                      "{{jobid}}"), unit="ops", by_name="jobid", empty="no small I/O",
                links=(link_from_value("jobs", "This job", jobid="jobid"),)),
     timeseries("Share of target operations", "Share of each job in the operations of a target (top ten). "
                "Select a target for details.",
                Query(f"topk(10, fs_target_job:lustre_job_bulk_operations:share2m{{{ON}}})",
-                     "{{target}} {{jobid}}"),
+                     "{{fs}} {{target}} {{jobid}}"),
                unit="percentunit", maximum=1, empty="no job statistics of object targets", fill=0),
     timeseries("Share of device time", "Estimated share of each job in the service time of a target (top ten). "
                "Empty until tierd knows what operations cost on the targets.",
-               Query(f"topk(10, lustre_target_device_time_share{{{ON}}})", "{{target}} {{jobid}}"),
+               Query(f"topk(10, lustre_target_device_time_share{{{ON}}})", "{{fs}} {{target}} {{jobid}}"),
                unit="percentunit", maximum=1, empty="not known yet", fill=0),
 ), empty=NO_STREAM)
 
@@ -120,7 +120,7 @@ DONE = Row("Acts", (
                Query(f"sum by (reason) (tierd_refusals_total{OF_FS}) > 0", "{{reason}}"), unit="short", stack=True),
     bars("Pool usage", "Used share of each pool. tierd keeps a tenth of the flash pool free and removes its default "
          "layouts at that limit.",
-         Query('fs_pool:lustre_pool_used:ratio{fs=~"$fs", pool=~"$pool"}', "{{pool}}", instant=True),
+         Query('fs_pool:lustre_pool_used:ratio{fs=~"$fs", pool=~"$pool"}', "{{fs}} {{pool}}", instant=True),
          unit="percentunit", steps=FULLNESS, maximum=1, empty="no pools"),
     timeseries("Free space by pool", "Free space of each pool.",
                Query('fs_pool:lustre_pool_avail_bytes:min{fs=~"$fs", pool=~"$pool"}', "{{fs}} {{pool}}"), unit="bytes",
@@ -149,8 +149,8 @@ MOVERS = Row("Movers on other nodes", (
          Query(f"max(tierd_standby_copy_age_seconds{OF_FS})"), unit="s",
          steps=((None, GREEN), (30, YELLOW), (60, RED)), width=4, height=6),
     timeseries("Moves under way by target", "Files sent to movers without a result yet, by the target that holds them.",
-               Query(f"sum by (target) (tierd_target_moves_under_way{OF_FS})", "{{target}}"), unit="short", width=8,
-               height=6),
+               Query(f"sum by (fs, target) (tierd_target_moves_under_way{OF_FS})", "{{fs}} {{target}}"), unit="short",
+               width=8, height=6),
     timeseries("Results and delays", "Results per second, messages delivered again, and age of the oldest message.",
                Query(f"sum by (result) (rate(tierd_mover_results_total{OF_FS}{RATE}))", "{{result}}"),
                Query(f"sum(rate(tierd_redelivered_messages_total{OF_FS}{RATE}))", "delivered again"),
@@ -167,8 +167,8 @@ READERS = Row("Changelog readers on other nodes", (
          Query(f"count(tierd_reader_tally_age_seconds{OF_FS} > 30 or tierd_reader_problem{OF_FS} > 0) "
                f"or 0 * max(tierd_readers{OF_FS})"), unit="short", steps=ANY_IS_BAD, width=4, height=6),
     timeseries("Age of the last tally", "Time since the last tally of each MDT.",
-               Query(f"max by (mdt) (tierd_reader_tally_age_seconds{OF_FS} < Inf)", "{{mdt}}"), unit="s", width=8,
-               height=6),
+               Query(f"max by (fs, mdt) (tierd_reader_tally_age_seconds{OF_FS} < Inf)", "{{fs}} {{mdt}}"), unit="s",
+               width=8, height=6),
     timeseries("Tallies by outcome", "Tallies per second by outcome, and requests to read records again.",
                Query(f"sum by (outcome) (rate(tierd_reader_tallies_total{OF_FS}{RATE}))", "{{outcome}}"),
                Query(f"sum(rate(tierd_reader_rereads_total{OF_FS}{RATE}))", "read again"), unit="ops", width=8,

@@ -154,6 +154,7 @@ def test_a_total_has_room_for_what_it_says_without_data(board: dict[str, Any]) -
 def test_a_job_keeps_its_colour(board: dict[str, Any]) -> None:
     for panel in panels(board):
         legends = {target["legendFormat"] for target in panel["targets"]}
+        assert "instance=" in panel["targets"][0]["expr"] or not re.search(r"(?<!\{\{fs\}\} )\{\{target", str(legends))
         if panel["type"] == "timeseries" and legends & {"{{jobid}}", "{{victim}}"}:
             assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "palette-classic-by-name", panel["title"]
             dashed = [o["matcher"]["options"] for o in panel["fieldConfig"]["overrides"]
