@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pymysql
 import pytest
 
 from lustre.fid import Fid
@@ -121,6 +122,21 @@ def test_a_server_that_went_away_is_queried_again() -> None:
     connection.fault = None
     assert len(completed(robinhood).candidates) == 1
     assert robinhood.age.state == "60 s old"
+
+
+@pytest.mark.parametrize("fault", [
+    RuntimeError("'cryptography' package is required for caching_sha2_password"),  # MySQL 8 without TLS
+    AssertionError("Result length not requested length"),  # another server listens there
+])
+def test_any_fault_of_the_driver_is_a_problem_of_the_source(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
+    def connect(**_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(pymysql, "connect", connect)
+    robinhood = Robinhood(RobinhoodSettings("db"), lambda: MySqlConnection(RobinhoodSettings("db"), {}),
+                          SettableClock(NOW))
+    robinhood.refresh()
+    assert robinhood.age.problem == str(fault)
 
 
 @pytest.fixture(scope="module")

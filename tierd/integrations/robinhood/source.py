@@ -169,7 +169,6 @@ class MySqlConnection:
             import pymysql  # noqa: PLC0415 -- needed by those who name a database
         except ImportError:
             raise SourceError(NO_DRIVER) from None
-        self._errors: tuple[type[Exception], ...] = (pymysql.MySQLError, OSError, EOFError, ValueError)
         place = {"unix_socket": settings.socket} if settings.socket else {"host": settings.host, "port": settings.port}
         password = read_secret(settings.password_file, settings.password_env, environment, "password")
         within = settings.statement_seconds + _SLACK_SECONDS
@@ -178,7 +177,7 @@ class MySqlConnection:
                 user=settings.user, password=password, database=settings.database, use_unicode=False, charset="utf8mb4",
                 connect_timeout=int(within) + 1, read_timeout=within, write_timeout=within, autocommit=True,
                 ssl={"ca": settings.ca_file} if settings.ca_file else None, local_infile=False, **place)
-        except self._errors as error:
+        except Exception as error:  # also RuntimeError for a package that the driver lacks
             raise SourceError(error_text(error)) from error
         self._prepare(settings.statement_seconds)
 
@@ -198,7 +197,7 @@ class MySqlConnection:
                 cursor.execute(statement, tuple(values) or None)
                 rows: Sequence[Row] = cursor.fetchall()
                 return rows
-        except self._errors as error:
+        except Exception as error:  # of many types, for an odd answer
             raise SourceError(error_text(error)) from error
 
     def close(self) -> None:
