@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +19,7 @@ from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import written
 from tierd.integrations.robinhood import source as robinhood
 from tierd.integrations.robinhood.source import (
+    CHECK_SECONDS,
     FILES_QUERY,
     NEEDED_COLUMNS,
     MySqlConnection,
@@ -63,7 +66,9 @@ def row(number: int, fid: bytes | None = None, name: bytes | None = None) -> tup
 
 
 def asking(connection: Recorded, settings: RobinhoodSettings | None = None) -> Robinhood:
-    return Robinhood(settings or RobinhoodSettings("db"), lambda: connection, SettableClock(NOW))
+    made = Robinhood(settings or RobinhoodSettings("db"), lambda: connection, SettableClock(NOW))
+    made.refresh()
+    return made
 
 
 def completed(robinhood: Robinhood, activity: DirectoryActivity = ACTIVITY) -> DirectoryActivity:
@@ -113,15 +118,53 @@ def test_a_database_that_is_not_to_be_used_says_why(connection: Recorded, words:
     assert robinhood.age.stale
 
 
-def test_a_server_that_went_away_is_queried_again() -> None:
-    connection = Recorded([row(1)])
-    robinhood = asking(connection)
-    connection.fault = SourceError("Lost connection")
-    assert completed(robinhood) == ACTIVITY
+def test_a_server_that_went_away_is_connected_to_again_by_the_next_check() -> None:
+    """Directories do not wait for it: each would wait for the whole time limit, and plans with them."""
+    connection, clock = Recorded([row(1)]), SettableClock(NOW)
+    connected: list[float] = []
+
+    def connect() -> Recorded:
+        connected.append(clock.now())
+        if connection.fault:
+            raise connection.fault
+        return connection
+
+    robinhood = Robinhood(RobinhoodSettings("db"), connect, clock)
+    robinhood.refresh()
+    for fault in ("Lost connection", "not connected"):
+        connection.fault = SourceError(fault)
+        assert completed(robinhood) == ACTIVITY
     assert robinhood.age.problem == "Lost connection"
+    for _ in range(2):
+        clock.at += CHECK_SECONDS
+        robinhood.refresh()
+        assert robinhood.enriched([ACTIVITY, ACTIVITY], ONE_DIRECTORY) == [ACTIVITY, ACTIVITY]
+        assert robinhood.age.problem == "not connected"
     connection.fault = None
+    clock.at += CHECK_SECONDS
+    robinhood.refresh()
+    assert connected == [NOW, NOW + 60, NOW + 120, NOW + 180]
     assert len(completed(robinhood).candidates) == 1
-    assert robinhood.age.state == "60 s old"
+    assert robinhood.age.problem == ""
+
+
+def test_activities_in_several_threads_use_the_connection_in_turn() -> None:
+    """Records, facts and plans ask in threads of their own; rows of one would be read by another."""
+    used, wait = Lock(), Event().wait
+
+    class Single(Recorded):
+        def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
+            assert used.acquire(blocking=False)
+            wait(0.01)
+            used.release()
+            return super().query(statement, values)
+
+    robinhood = asking(Single([row(1)]))
+    with ThreadPoolExecutor(3) as threads:
+        plans = [threads.submit(completed, robinhood) for _ in range(9)]
+        facts = [threads.submit(robinhood.coldest_first, "/proj/set", ONE_DIRECTORY) for _ in range(9)]
+    assert [len(each.result().candidates) for each in plans] == [1] * 9
+    assert [each.result() for each in facts] == [["f1"]] * 9
 
 
 @pytest.mark.parametrize("fault", [
@@ -159,7 +202,9 @@ def real(server: Root, folder: Path, **changes: Any) -> Robinhood:
         "robinhood_lustre", socket=server.socket, password_file=written(folder / "pw", "geheim\n")
     )
     settings = replace(settings, **changes)
-    return Robinhood(settings, lambda: MySqlConnection(settings, {}), SettableClock(NOW))
+    made = Robinhood(settings, lambda: MySqlConnection(settings, {}), SettableClock(NOW))
+    made.refresh()
+    return made
 
 
 def test_a_real_database(server: Root, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
@@ -78,14 +79,17 @@ class Robinhood(Source):
     _valid_at: float | None = None
     """Time at which the rows were valid: the newest time stamp in the database."""
     _problem: str = ""
-    _connection: MySqlConnection | None = field(default=None)
+    _connection: MySqlConnection | None = None
+    """None while the last check failed."""
+    _lock: Lock = field(default_factory=Lock)
+    """Activities ask in threads of their own; a connection answers one at a time."""
 
     @property
     def age(self) -> SourceAge:
         return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self.clock.now(), self._problem)
 
     def refresh(self) -> None:
-        """Check the age of the database and its columns now and then."""
+        """Connect anew and check the database now and then. So one that is down costs one wait, not one a directory."""
         now = self.clock.now()
         if self._checked_at is None or not 0 <= now - self._checked_at < CHECK_SECONDS:
             self._checked_at = now
@@ -119,21 +123,22 @@ class Robinhood(Source):
             self._connection = None
 
     def _asking(self, directory: Fid | None) -> Sequence[Row]:
-        """The rows of a directory; none if the database does not answer or is too old. None only checks it."""
-        try:
-            is_new = self._connection is None
-            connection = self._connection = self._connection or self.connect()
-            if is_new or directory is None:
-                self._check(connection)
-            found = self._rows(connection, directory) if directory is not None else ()
-        except (OSError, ValueError, TypeError) as error:
-            self._problem = str(error)
-            self.close()
-            return ()
-        self._problem = ""
-        return found
+        """The rows of a directory; none if the database does not answer or is too old. None connects and checks it."""
+        with self._lock:
+            try:
+                if directory is None:
+                    self.close()
+                    self._connection = self._checked(self.connect())
+                elif self._connection is None:
+                    return ()
+                found = self._rows(self._connection, directory) if directory is not None else ()
+            except (OSError, ValueError, TypeError) as error:  # of several, the first says why a connection ended
+                self._problem = str(error) if directory is None else self._problem or str(error)
+                return ()
+            self._problem = ""
+            return found
 
-    def _check(self, connection: MySqlConnection) -> None:
+    def _checked(self, connection: MySqlConnection) -> MySqlConnection:
         columns = {text(row[0]) for row in connection.query(COLUMNS_QUERY)}
         if not columns >= NEEDED_COLUMNS:
             missing = ", ".join(sorted(NEEDED_COLUMNS - columns))
@@ -143,6 +148,7 @@ class Robinhood(Source):
         if self._valid_at is None or now - self._valid_at > self.settings.stale_seconds:
             old = "never finished a scan" if self._valid_at is None else f"is {(now - self._valid_at) / 3600:.0f} h old"
             raise SourceError(f"its database {old}; it is not used")
+        return connection
 
     def _rows(self, connection: MySqlConnection, directory: Fid) -> list[Row]:
         parent = str(directory).strip("[]").encode()
