@@ -17,11 +17,9 @@ from lustre.fid import Fid
 from tests.tierd.integrations.mariadb import Root, mariadb
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import written
-from tierd.integrations.robinhood import source as robinhood
 from tierd.integrations.robinhood.source import (
     CHECK_SECONDS,
     FILES_QUERY,
-    NEEDED_COLUMNS,
     MySqlConnection,
     Robinhood,
     RobinhoodSettings,
@@ -40,8 +38,8 @@ class Recorded(MySqlConnection):
     """Answers from rows; ``fault`` is raised instead while it is set."""
 
     def __init__(self, files: Sequence[Sequence[Any]] = (), ages: Sequence[Sequence[Any]] = ((b"LastScanEndTime",
-                 str(NOW - 60).encode()),), columns: Sequence[str] = tuple(NEEDED_COLUMNS)) -> None:
-        self.files, self.ages, self.columns = sorted(files, key=lambda row: row[0]), ages, columns
+                 str(NOW - 60).encode()),)) -> None:
+        self.files, self.ages = sorted(files, key=lambda row: row[0]), ages
         self.fault: Exception | None = None
         self.requested: list[Sequence[object]] = []
 
@@ -49,12 +47,12 @@ class Recorded(MySqlConnection):
         if self.fault:
             raise self.fault
         if statement == FILES_QUERY:
-            self.requested.append(values)
             _, after, count = values
+            self.requested += [values] if count else []
             assert isinstance(after, bytes)
             assert isinstance(count, int)
             return [row for row in self.files if row[0] > after][:count]
-        return self.ages if statement == robinhood.AGES_QUERY else [(name.encode(), b"int") for name in self.columns]
+        return self.ages
 
     def close(self) -> None:
         pass
@@ -109,7 +107,6 @@ def test_names_come_by_last_use_whatever_their_order() -> None:
 @pytest.mark.parametrize(("connection", "words"), [
     (Recorded(ages=()), "never finished a scan"),
     (Recorded(ages=((b"LastScanEndTime", str(NOW - 90 * 3600).encode()),)), "is 90 h old"),
-    (Recorded(columns=("id", "size")), "not a database of robinhood 3"),
 ])
 def test_a_database_that_is_not_to_be_used_says_why(connection: Recorded, words: str) -> None:
     robinhood = asking(connection)
@@ -233,6 +230,24 @@ def test_the_account_cannot_write_and_the_server_breaks_off(server: Root, tmp_pa
     with pytest.raises(SourceError, match=r"max_statement_time|interrupted"):
         connection.query("SELECT count(*) FROM NAMES a, NAMES b, NAMES c WHERE a.name < b.name")
     connection.close()
+
+
+@pytest.mark.parametrize(("change", "back", "words"), [
+    ("RENAME TABLE NAMES TO GONE", "RENAME TABLE GONE TO NAMES", "NAMES' doesn't exist"),
+    ("ALTER TABLE NAMES RENAME INDEX parent_id_index TO x", "ALTER TABLE NAMES RENAME INDEX x TO parent_id_index",
+     "Key 'parent_id_index' doesn't exist"),
+    ("ALTER TABLE ENTRIES RENAME COLUMN last_mod TO x", "ALTER TABLE ENTRIES RENAME COLUMN x TO last_mod",
+     "Unknown column 'e.last_mod'"),
+    ("REVOKE SELECT ON robinhood_lustre.* FROM tierd@localhost",
+     "GRANT SELECT ON robinhood_lustre.* TO tierd@localhost", "denied"),
+])
+def test_a_database_that_cannot_give_rows_is_a_problem_before_a_finding_needs_them(
+        server: Root, tmp_path: Path, change: str, back: str, words: str) -> None:
+    server.run(change)
+    try:
+        assert words in real(server, tmp_path).age.problem
+    finally:
+        server.run(back)
 
 
 def test_a_wrong_password_and_a_missing_server_are_reported(server: Root, tmp_path: Path) -> None:
