@@ -14,6 +14,7 @@ import pymysql
 import pytest
 
 from lustre.fid import Fid
+from tests.pki import Pki
 from tests.tierd.integrations.mariadb import Root, mariadb
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import written
@@ -250,9 +251,10 @@ def test_a_database_that_cannot_give_rows_is_a_problem_before_a_finding_needs_th
         server.run(back)
 
 
-def test_a_wrong_password_and_a_missing_server_are_reported(server: Root, tmp_path: Path) -> None:
+def test_a_wrong_password_and_a_missing_server_are_reported(server: Root, tmp_path: Path, authority: Pki) -> None:
     for changes, words in (({"password_file": written(tmp_path / "bad", "falsch")}, "Access denied"),
                            ({"socket": "", "host": "127.0.0.1", "port": 1}, "Can't connect"),
+                           ({"ca_file": str(authority.path("ca.crt"))}, "SSL"),  # that server has none
                            ({"database": "elsewhere"}, "denied")):
         robinhood = real(server, tmp_path, **changes)
         assert completed(robinhood) == ACTIVITY

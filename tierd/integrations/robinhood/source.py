@@ -56,7 +56,7 @@ class RobinhoodSettings(Table):
     password_file: str = ""
     password_env: str = ""
     ca_file: str = ""
-    """CA certificates (PEM) for the server's certificate; empty: no TLS."""
+    """CA certificates (PEM) for the server's certificate; empty: it is not verified, nor is TLS needed."""
     max_files: Annotated[int, Gt(0)] = 5000
     """Maximum number of files of one directory."""
     statement_seconds: Annotated[float, Gt(0)] = 5.0
@@ -157,7 +157,7 @@ class Robinhood(Source):
         return found
 
 
-NO_DRIVER = "sense.robinhood needs PyMySQL (pip install PyMySQL)"
+NO_DRIVER = "sense.robinhood needs PyMySQL 1.2 (pip install PyMySQL)"
 _SLACK_SECONDS = 2.0
 
 
