@@ -11,7 +11,7 @@ docs/slurm.md describes the directives, the installation, and what happens while
 Settings are lines NAME=VALUE of the file tierd.environment in the same folder, or variables of slurmctld's environment:
     TIERD_TIERCTL            command of tierctl, with options; also through ssh: ssh tierd01 tierctl
     TIERD_SCONTROL           command of scontrol
-    TIERD_SQUEUE             command of squeue, for the user of a job
+    TIERD_SQUEUE             command of squeue, for the user and the comment of a job
     TIERD_SACCTMGR           command of sacctmgr, for comments of jobs that have ended (with slurmdbd)
     TIERD_PATIENCE_SECONDS   time for which tierd may give no answer
 ]]
@@ -293,40 +293,43 @@ local function ask_tierd(request)
     return false, "tierctl does not work on the node of slurmctld: " .. said:sub(1, 200):gsub("%c", " ")
 end
 
-local function job_record(job_id)
-    return output_of(SCONTROL .. " show job " .. string.format("%d", tonumber(job_id)) .. " 2>/dev/null")
+-- What squeue prints of a job. scontrol's record also has the name of the job, which may look like any other line of it.
+local function squeue(job, format)
+    return output_of(SQUEUE .. " --noheader --states=all --jobs=" .. job .. " " .. format .. " 2>/dev/null")
 end
 
--- The uid, gid and name of the user of a job; nil if Slurm does not know it. They decide what the job may stage, so they
--- come from a command that prints nothing else: in scontrol's record the job's name, which may hold anything, comes first.
+-- The uid, gid and name of the user of a job; nil if Slurm does not know it. They decide what the job may stage. Then how
+-- scontrol names it: 17 is the last task of an array, but also the whole array; 17_3 is one task.
 local function user_of(job_id)
-    local said = output_of(SQUEUE .. " --noheader --states=all --jobs=" .. string.format("%d", tonumber(job_id))
-        .. " --format='%U %G %u' 2>/dev/null")
-    local uid, gid, user = said:match("^%s*(%d+) (%d+) (%S*)")
-    return tonumber(uid), tonumber(gid), user
+    local number = string.format("%d", tonumber(job_id))
+    local said = squeue(number, "--format='%A %U %G %u %i'")
+    for id, uid, gid, user, job in said:gmatch("(%d+) (%d+) (%d+) (%S+) ([%d_+]+)") do
+        if id == number then
+            return tonumber(uid), tonumber(gid), user, job
+        end
+    end
+    return nil, nil, nil, number
 end
 
 -- Writes a sentence at the end of the job's AdminComment, and leaves what the site wrote before it. slurmctld changes no
 -- finished job; with accounting, slurmdbd does.
-local function comment(job_id, record, sentence)
-    local before = record:match("\n%s*AdminComment=([^\n]*)") or ""
+local function comment(job_id, job, sentence)
+    local before = squeue(job, "--Format=admin_comment:65535"):gsub("%s+$", "")
     local at = before:find("tierd: ", 1, true)
-    if at then
-        before = before:sub(1, at - 1)
+    if at or before == "(null)" then
+        before = before:sub(1, (at or 1) - 1)
     elseif before ~= "" then
         before = before .. " | "
     end
     local text = quoted("AdminComment=" .. before .. "tierd: " .. sentence)
-    local job = string.format("%d", tonumber(job_id))
     if output_of(SCONTROL .. " update JobId=" .. job .. " " .. text .. " 2>&1"):find("already finished", 1, true) then
-        output_of(SACCTMGR .. " -i modify job where jobid=" .. job .. " set " .. text .. " 2>&1")
+        output_of(string.format("%s -i modify job where jobid=%d set %s 2>&1", SACCTMGR, tonumber(job_id), text))
     end
 end
 
 -- Has tierd stage files, and waits for them. Returns whether all are there, and a sentence, which the job's comment gets.
 local function stage(job_id, uid, gid, stages)
-    local record = job_record(job_id)
-    local known_uid, known_gid, user = user_of(job_id)
+    local known_uid, known_gid, user, job = user_of(job_id)
     uid, gid = tonumber(uid) or known_uid, tonumber(gid) or known_gid
     if not uid or not gid then
         return false, "the user of the job is not known"
@@ -343,7 +346,7 @@ local function stage(job_id, uid, gid, stages)
         '{"do": "stage", "job": "%d", "uid": %d, "gid": %d, "user": %s, "patience_seconds": %.0f, "stages": [%s]}',
         tonumber(job_id), uid, gid, json_string(user or ""), patience, table.concat(parts, ", ")))
     slurm.log_info("tierd: JobId=%s: %s", tostring(job_id), sentence)
-    comment(job_id, record, sentence)
+    comment(job_id, job, sentence)
     return well, sentence
 end
 

@@ -69,6 +69,34 @@ def test_the_name_of_a_job_gives_no_rights(slurm: Slurm, site: Site, name: str) 
     assert site.pool("/proj/private/a") != "flash"
 
 
+def test_the_comment_of_the_site_stays_whatever_the_job_is_called(slurm: Slurm, site: Site) -> None:
+    site.file("/proj/model/a", uid=slurm.uid)
+    with site.running():
+        job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=20s", options=["--hold"],
+                        name="x\n   AdminComment=free of charge")
+        slurm.run("scontrol", "update", f"JobId={job}", "AdminComment=billed")
+        slurm.run("scontrol", "release", job)
+        record = slurm.await_state(job, "COMPLETED", also="staged in")
+        said = slurm.folder / "sacctmgr.said"
+        slurm.until(lambda: said.exists() and f"jobid={job}\n" in said.read_text())
+    assert record["AdminComment"] == "billed | tierd: staged in 1 of 1 file (100 kB) of /proj/model"
+    assert said.read_text().endswith("AdminComment=billed | tierd: staged in 1 of 1 file (100 kB) of /proj/model\n")
+
+
+def test_the_comment_of_a_task_goes_to_no_other_task(slurm: Slurm, site: Site) -> None:
+    """The number of an array's last task is that of the whole array."""
+    site.file("/proj/model/a", uid=slurm.uid)
+    with site.running():
+        array = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=20s",
+                          options=["--hold", "--array=1-2"])
+        slurm.run("scontrol", "update", f"JobId={array}_1", "AdminComment=first")
+        slurm.run("scontrol", "release", f"{array}_2")
+        slurm.until(lambda: "staged in" in slurm.record(f"{array}_2").get("AdminComment", ""))
+        assert slurm.record(f"{array}_2")["JobId"] == array
+        assert slurm.record(f"{array}_1")["AdminComment"] == "first"
+        slurm.run("scancel", array)
+
+
 def test_a_bad_directive_is_refused_at_submission(slurm: Slurm) -> None:
     refused = slurm.submit("#BB_LUA stage_in path=/mnt/lustre/a deadline=never")
     assert refused.returncode != 0
