@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Layout
-from tests.slurm.cluster import SCRIPTS, Slurm
+from tests.slurm.cluster import ROOT, SCRIPTS, Slurm
 from tests.slurm.cluster import slurm as slurm
 from tests.slurm.simulated_tierd import Site
 from tests.tierd.simulated import COVERING
@@ -138,6 +139,18 @@ def test_a_key_that_runs_tierctl_slurm_only_adds_no_bill_to_the_comment(tmp_path
     shutil.copy(SCRIPTS / "epilog-slurmctld", tmp_path)
     subprocess.run([tmp_path / "epilog-slurmctld"], check=True, input=b"", env={**os.environ, "SLURM_JOB_ID": "18"})
     assert not (tmp_path / "said").exists()
+
+
+@pytest.mark.parametrize("script", ["prolog", "epilog"])
+def test_a_script_does_not_wait_for_a_tierd_that_hangs(tmp_path: Path, script: str) -> None:
+    command = f"env PYTHONPATH={ROOT} {sys.executable} -m tierd.cli.tierctl --socket {tmp_path}/socket"
+    (tmp_path / "tierd.environment").write_text(f"TIERD_TIERCTL={command}\n")
+    shutil.copy(SCRIPTS / f"{script}-slurmctld", tmp_path)
+    with socket.socket(socket.AF_UNIX) as hung:
+        hung.bind(f"{tmp_path}/socket")
+        hung.listen()
+        subprocess.run([tmp_path / f"{script}-slurmctld"], check=True, timeout=9, env={
+            "PATH": os.environ["PATH"], "SLURM_JOB_ID": "18"})
 
 
 def prepared(site: Site, slurm: Slurm, directory: str = "/mnt/lustre/proj/run2",

@@ -21,7 +21,7 @@ Json = Mapping[str, object]
 PATIENCE_SECONDS = 30.0
 """Time for which tierd may give no answer, for example while it restarts."""
 MAX_PATIENCE_SECONDS = 600.0
-TIMEOUT_SECONDS = 10.0
+MIN_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS = 2.0, 10.0
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.1, 2.0
 """Time between two requests for the state of a staging; it doubles from the first to the last."""
 GRACE_SECONDS = 10.0
@@ -81,8 +81,9 @@ class Connection:
         """The answer. Raises ControlError if tierd refuses the request, or does not answer for too long."""
         until = self.clock.monotonic() + self._patience_seconds
         while True:
+            left = until - self.clock.monotonic()
             try:
-                return ask(self._socket(), request, TIMEOUT_SECONDS)
+                return ask(self._socket(), request, min(max(left, MIN_TIMEOUT_SECONDS), MAX_TIMEOUT_SECONDS))
             except ControlError as error:
                 if not error.again or self.clock.monotonic() >= until:
                     raise
