@@ -206,6 +206,15 @@ def test_a_bad_answer_is_counted_and_the_last_good_one_counts_until_it_is_old(
     assert powerflex.storage_work() == {}
 
 
+def test_a_rebuild_slows_the_volumes_of_its_pool_and_of_no_other_pool_with_this_name(stub, password, clock) -> None:
+    """Names of pools are unique in a protection domain only."""
+    first, second = stub.known["StoragePool"]
+    second["name"] = first["name"]
+    stub.known["statistics"]["StoragePool"][second["id"]]["activeFwdRebuildCapacityInKb"] = 1 << 20
+    work = refreshed(stub, password, clock).storage_work()
+    assert {target: one.pool for target, one in work.items()} == {"lustre-OST0002": "nvme (e0d8f6c900000001)"}
+
+
 def test_a_slow_gateway_delays_no_cycle(stub, password, clock) -> None:
     stub.wait = threading.Event()
     powerflex = refreshed(stub, password, clock, DaemonExecutor("powerflex", 1))

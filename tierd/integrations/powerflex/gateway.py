@@ -293,7 +293,7 @@ def name_of(record: Json) -> str:
     return text_of(record.get("name")) or text_of(record.get("sdcIp")) or text_of(record.get("id"))
 
 
-def pool_of(record: Json, numbers: Json) -> StoragePool:
+def pool_of(name: str, numbers: Json) -> StoragePool:
     work = {
         kind: PoolWork(rate_of(numbers.get(f"{prefix}WriteBwc")), bytes_of(numbers, _capacity("active", prefix)),
                        bytes_of(numbers, _capacity("pending", prefix)))
@@ -301,7 +301,7 @@ def pool_of(record: Json, numbers: Json) -> StoragePool:
     }
     degraded = [bytes_of(numbers, f"degraded{which}CapacityInKb") for which in ("Healthy", "Failed")]
     known = [one for one in degraded if one is not None]
-    return StoragePool(name_of(record), work, bytes_of(numbers, "maxCapacityInKb"),
+    return StoragePool(name, work, bytes_of(numbers, "maxCapacityInKb"),
                        bytes_of(numbers, "capacityInUseInKb"), sum(known) if known else None,
                        failed_bytes=bytes_of(numbers, "failedCapacityInKb"))
 
@@ -322,8 +322,10 @@ def system_of(instances: Mapping[str, Sequence[Json]], numbers: Mapping[str, Map
     cluster = whole.get("mdmCluster")
     cluster = cluster if isinstance(cluster, dict) else {}
     of_pools, of_volumes = numbers.get("StoragePool", {}), numbers.get("Volume", {})
-    pools = {text_of(one.get("id")): pool_of(one, of_pools.get(text_of(one.get("id")), {}))
-             for one in instances.get("StoragePool", ())}
+    found = {text_of(one.get("id")): name_of(one) for one in instances.get("StoragePool", ())}
+    count = Counter(found.values())  # protection domains may have pools of the same name
+    pools = {key: pool_of(name if count[name] == 1 else f"{name} ({key})", of_pools.get(key, {}))
+             for key, name in found.items()}
     volumes = []
     for one in instances.get("Volume", ()):
         rates = of_volumes.get(text_of(one.get("id")), {})
