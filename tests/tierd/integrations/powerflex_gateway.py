@@ -210,7 +210,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def send(self, status: int, body: bytes) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json;charset=UTF-8")
+        self.send_header("Content-Type", "text/html" if body[:1] == b"<" else "application/json;charset=UTF-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

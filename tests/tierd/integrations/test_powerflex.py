@@ -185,6 +185,7 @@ def test_a_refused_password_is_retried_late_so_that_the_account_is_not_locked(st
     (200, b'[{"id": "1", "na', ErrorKind.ANSWER),
     (200, b'{"message": "no list"}', ErrorKind.ANSWER),
     (200, b"[1]", ErrorKind.ANSWER),
+    (200, b"<html>log in</html>", ErrorKind.ANSWER),
     (200, b"[" * 100_000, ErrorKind.ANSWER),
     (302, b"", ErrorKind.CONNECTION),
 ])

@@ -38,9 +38,8 @@ Json = Mapping[str, object]
 _OST = re.compile(r"([^/\s]+-)?OST[0-9a-f]{4}")
 KIB = 1024
 MAX_NUMBER = 1 << 60
-JSON_TYPES = ("application/json",)
-TOKEN_TYPES = (*JSON_TYPES, "text/plain", "text/html")
-"""The answer to a login of release 3 is a JSON string, sent with different types."""
+TYPES = ("application/json", "text/plain", "text/html")
+"""The answer to a login of release 3 is a JSON string, sent with different types. Other text is no JSON."""
 REFUSED = frozenset({401, 403})
 EXPIRED = 401
 LOGIN_AGAIN_SECONDS = 300.0
@@ -389,13 +388,13 @@ class Gateway:
     def _request(self, method: str, path: str, body: bytes | None = None) -> bytes:
         if self._token:
             try:
-                return self._send(method, path, body, self._credentials(), JSON_TYPES)
+                return self._send(method, path, body, self._credentials())
             except StatusError as error:
                 if error.status != EXPIRED:
                     raise
         self._login()
         try:
-            return self._send(method, path, body, self._credentials(), JSON_TYPES)
+            return self._send(method, path, body, self._credentials())
         except StatusError as error:
             if error.status not in REFUSED:
                 raise
@@ -413,10 +412,10 @@ class Gateway:
             raise GatewayError(ErrorKind.LOGIN, str(error)) from error
         try:
             if self._settings.release == 3:
-                token = _json(self._send("GET", "/api/login", None, _basic(user, password), TOKEN_TYPES), "login")
+                token = _json(self._send("GET", "/api/login", None, _basic(user, password)), "login")
             else:
                 form = json.dumps({"username": user, "password": password}).encode()
-                answer = _json(self._send("POST", "/rest/auth/login", form, {}, JSON_TYPES), "login")
+                answer = _json(self._send("POST", "/rest/auth/login", form, {}), "login")
                 token = answer.get("access_token") if isinstance(answer, dict) else None
         except StatusError as error:
             if error.status in REFUSED:
@@ -432,13 +431,11 @@ class Gateway:
             return _basic(self._settings.user, self._token)
         return {"Authorization": f"Bearer {self._token}"}
 
-    def _send(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], kinds: Sequence[str]
-    ) -> bytes:
+    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
         sent = {"Accept": "application/json", **headers}
         if body is not None:
             sent["Content-Type"] = "application/json"
-        return self._client.send(method, self._url + path, kinds, body, sent).body
+        return self._client.send(method, self._url + path, TYPES, body, sent).body
 
 
 def _basic(user: str, password: str) -> dict[str, str]:
