@@ -299,7 +299,7 @@ local function squeue(job, format)
 end
 
 -- The uid, gid and name of the user of a job; nil if Slurm does not know it. They decide what the job may stage. Then how
--- scontrol names it: 17 is the last task of an array, but also the whole array; 17_3 is one task.
+-- scontrol and sacctmgr name it: 17 is an array's last task, but also the whole array; 17_3 is one task.
 local function user_of(job_id)
     local number = string.format("%d", tonumber(job_id))
     local said = squeue(number, "--format='%A %U %G %u %i'")
@@ -313,7 +313,7 @@ end
 
 -- Writes a sentence at the end of the job's AdminComment, and leaves what the site wrote before it. slurmctld changes no
 -- finished job; with accounting, slurmdbd does.
-local function comment(job_id, job, sentence)
+local function comment(job, sentence)
     local before = squeue(job, "--Format=admin_comment:65535"):gsub("%s+$", "")
     local at = before:find("tierd: ", 1, true)
     if at or before == "(null)" then
@@ -323,7 +323,7 @@ local function comment(job_id, job, sentence)
     end
     local text = quoted("AdminComment=" .. before .. "tierd: " .. sentence)
     if output_of(SCONTROL .. " update JobId=" .. job .. " " .. text .. " 2>&1"):find("already finished", 1, true) then
-        output_of(string.format("%s -i modify job where jobid=%d set %s 2>&1", SACCTMGR, tonumber(job_id), text))
+        output_of(SACCTMGR .. " -i modify job where jobid=" .. job .. " set " .. text .. " 2>&1")
     end
 end
 
@@ -346,7 +346,7 @@ local function stage(job_id, uid, gid, stages)
         '{"do": "stage", "job": "%d", "uid": %d, "gid": %d, "user": %s, "patience_seconds": %.0f, "stages": [%s]}',
         tonumber(job_id), uid, gid, json_string(user or ""), patience, table.concat(parts, ", ")))
     slurm.log_info("tierd: JobId=%s: %s", tostring(job_id), sentence)
-    comment(job_id, job, sentence)
+    comment(job, sentence)
     return well, sentence
 end
 

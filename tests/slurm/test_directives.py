@@ -143,7 +143,7 @@ def test_a_comment_after_the_end_of_the_job_goes_to_slurmdbd(plugin: Plugin) -> 
     plugin.program("scontrol", 'echo "Job has already finished"')
     assert plugin.request("slurm_bb_data_out", "#BB_LUA stage_out path=/a") is not None
     assert (plugin.folder / "sacctmgr").read_text().splitlines() == [
-        "-i", "modify", "job", "where", "jobid=17", "set",
+        "-i", "modify", "job", "where", "jobid=17_3", "set",
         "AdminComment=of the site | tierd: staged in 1 of 1 file"]
 
 

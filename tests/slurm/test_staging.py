@@ -94,6 +94,8 @@ def test_the_comment_of_a_task_goes_to_no_other_task(slurm: Slurm, site: Site) -
         slurm.until(lambda: "staged in" in slurm.record(f"{array}_2").get("AdminComment", ""))
         assert slurm.record(f"{array}_2")["JobId"] == array
         assert slurm.record(f"{array}_1")["AdminComment"] == "first"
+        said = slurm.folder / "sacctmgr.said"
+        slurm.until(lambda: said.exists() and f"jobid={array}_2\n" in said.read_text())
         slurm.run("scancel", array)
 
 
