@@ -13,6 +13,7 @@ drain is ended, even after a kill.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -46,6 +47,7 @@ QUEUE_FILES = 500
 MAX_EXAMPLES = 5
 """Paths that are named for each reason."""
 MAX_REASONS = 30
+_NAME = re.compile(r"(?:.+-)?OST[0-9a-fA-F]{1,4}")
 
 
 class Phase(StrEnum):
@@ -254,7 +256,9 @@ class Drains:
                              f"{before.trouble or 'tierd does it as soon as acts are not held back'}")
 
     def full_name(self, target: str) -> str:
-        """The full name of a target that is given as ``OST0004`` or as ``lustre-OST0004``."""
+        """The full name of a target that is given as ``OST0004`` or as ``lustre-OST0004``. Raises ValueError."""
+        if not _NAME.fullmatch(target):
+            raise ValueError(f"{target!r} is not the name of an OST, such as OST0004")
         return target if "-" in target else f"{self._filesystem.fsname}-OST{target[3:].lower().rjust(4, '0')}"
 
     def change(self, target: str, act: str) -> Drain:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 
 from lustre.layout.size import parse_size
@@ -16,8 +15,6 @@ from tierd.cli import client
 from tierd.cli.client import positive
 from tierd.daemon.answers import DESTINATIONS, DrainPlanAnswer, DrainRow, DrainsAnswer, OrderAnswer, StagingsAnswer
 from tierd.text import bytes_text, count_of, duration_text, first_names, percent, quoted, rate_text
-
-_TARGET = re.compile(r"(?:.+-)?OST[0-9a-fA-F]{1,4}")
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,7 +43,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "would be done and the command that stops new objects there, and ask. Without a target, show the progress of "
         "all drains. [limits], maintenance windows, opt-outs and pins of users apply; modes do not. The journal "
         "records each move; tierctl undo reverses it.")
-    drain.add_argument("target", nargs="?", type=target_name, metavar="TARGET", help="OST0004, or lustre-OST0004")
+    drain.add_argument("target", nargs="?", metavar="TARGET", help="OST0004, or lustre-OST0004")
     which = drain.add_mutually_exclusive_group()
     which.add_argument("--dry-run", dest="preview", action="store_true",
                        help="count the files and bytes that would move, and those that could not; move nothing")
@@ -96,12 +93,6 @@ def stage_lines(answer: StagingsAnswer) -> list[str]:
                      f"{each.sentence}")
     held = [f"tierd stages nothing now: {answer.held}"] if answer.held else []
     return [*(lines or ["no stagings"]), *held]
-
-
-def target_name(text: str) -> str:
-    if not _TARGET.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not the name of an OST, such as OST0004")
-    return text
 
 
 def run_drain(chosen: argparse.Namespace) -> int:

@@ -455,6 +455,7 @@ def test_other_targets_that_are_drained_take_no_files(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
+    (("MDT0000", "--yes"), "'MDT0000' is not the name of an OST"),  # it was OST0000
     (("OST0077", "--yes"), "no OST lustre-OST0077 can be reached"),
     (("OST0004", "--pause"), "there is no drain of lustre-OST0004"),
     (("OST0004", "--show"), "there is no drain of lustre-OST0004"),
