@@ -67,9 +67,9 @@ class Mistakes:
                 self.add(name, f"unknown setting; known settings: {', '.join(schema)}")
             elif isinstance(kind, Mapping):
                 found[name[-1]] = self._values(value, name, kind)
-            elif value.value and (typed := _typed(value, kind)) is None:
+            elif (typed := _typed(value, kind)) is None and (value.value or name[-1] not in schema):
                 self.add(name, f"must be {_EXPECTED[kind]}")
-            elif value.value:
+            elif value.value or name[-1] not in schema:  # a name that is free, as that of a user, needs a value
                 found[name[-1]] = typed
         return found
 

@@ -57,6 +57,7 @@ def test_everything_wrong_is_reported_at_once_with_its_line(web_file) -> None:
     ("\x00", "is not valid YAML"),
     ("a: &a\n  b: *a\n", "1: a: unknown setting"),
     ("basic_auth_users:\n  ? [a]\n  : b\n", ": unknown setting"),
+    ("basic_auth_users:\n  admin:\n", "2: basic_auth_users.admin: is not a bcrypt hash"),
 ])
 def test_mistakes_in_the_file_are_reported(web_file, text, reported) -> None:
     assert any(reported in sentence for sentence in mistakes(web_file(text)))
