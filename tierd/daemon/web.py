@@ -86,7 +86,10 @@ class App:
         if method not in {"GET", "HEAD"} or path in {"/-/evaluate", "/do"}:
             return respond(start, "405 Method Not Allowed", "GET, or POST to /-/evaluate\n")
         if path == "/metrics":
-            encode, kind = choose_encoder(environ.get("HTTP_ACCEPT", ""))
+            try:
+                encode, kind = choose_encoder(environ.get("HTTP_ACCEPT", ""))
+            except (ValueError, TypeError):  # an invalid version
+                encode, kind = choose_encoder("")
             return respond(start, "200 OK", encode(self.registry), kind)
         if path in {"/-/healthy", "/healthz", "/-/ready"}:
             return self._health(path, start)
@@ -150,8 +153,7 @@ class App:
 
 def first_values(query: str) -> dict[str, str]:
     """The first value of each name of a query or form."""
-    return {name: values[0] for name, values in
-            parse_qs(query, encoding="utf-8", errors="surrogateescape", max_num_fields=50).items()}
+    return {name: values[0] for name, values in parse_qs(query, encoding="utf-8", errors="surrogateescape").items()}
 
 
 def read_form(environ: WSGIEnvironment) -> dict[str, str] | None:

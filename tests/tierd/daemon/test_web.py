@@ -141,6 +141,12 @@ def ready(serving: Callable[..., Port], web_file: Callable[[str], Path]) -> Read
     return start
 
 
+def test_an_odd_request_is_no_fault_of_tierd(ready: Ready, caplog: pytest.LogCaptureFixture) -> None:
+    assert ready().request("/jobs?" + "a=1&" * 60)[0] == 400
+    assert ready().request("/metrics", Accept="text/plain;version=new")[0] == 200
+    assert caplog.text == ""
+
+
 def test_without_a_web_configuration_no_password_is_needed(ready: Ready) -> None:
     port = ready()
     for method in ("GET", "HEAD"):
