@@ -18,6 +18,7 @@ def standard_output(program: str) -> Iterator[None]:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     if sys.stderr is None:  # print(…, file=None) would write errors to standard output
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    getattr(sys.stdout, "reconfigure", dict)(errors="backslashreplace")  # names that the locale cannot express
     try:
         try:
             yield

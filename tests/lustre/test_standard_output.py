@@ -42,3 +42,9 @@ def test_without_standard_error_no_complaint_is_output(command: list[str], statu
     done = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", *command], stdout=subprocess.PIPE,
                           check=False)
     assert (done.returncode, done.stdout) == (status, b"")
+
+
+def test_a_name_that_the_locale_cannot_express_is_shown_escaped() -> None:
+    program = "from lustre.standard_output import standard_output\nwith standard_output('x'): print('job \u4e2d')"
+    out = subprocess.check_output([sys.executable, "-c", program], env={**os.environ, "PYTHONIOENCODING": "latin-1"})
+    assert out == b"job \\u4e2d\n"
