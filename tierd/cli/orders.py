@@ -169,7 +169,7 @@ def lines_of(drain: DrainRow, now: float) -> list[str]:
     for left in drain.left:
         names = ", ".join(quoted(name) for name in left.examples[:3])
         lines.append(f"  left: {left.count}: {left.sentence}" + (f": {names}" if names else ""))
-    if drain.phase == "ended":
+    if drain.phase == "ended" and not drain.preview:
         return [*lines, f"  new objects: {drain.given_back}; on each other MDS run: {drain.give_back_command}"]
     if drain.trouble:
         lines.append(f"  trouble: {drain.trouble}")

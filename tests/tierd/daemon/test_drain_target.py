@@ -238,6 +238,8 @@ def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
     assert "/proj/mirrored" in text
     assert ask(site.socket, {"request": "history", "last": 10})["entries"] == []
     assert any("32 files with" in line and "there would move; 1 would stay" in line for line in site.said)
+    shown(capsys, "drain-target", NAME, "--dry-run", site=site)
+    assert "new objects" not in shown(capsys, "drain-target", NAME, "--end", site=site), "it stopped none"
 
 
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])

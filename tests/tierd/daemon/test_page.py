@@ -282,6 +282,8 @@ def test_a_drain_has_buttons(locked: Port, phase: str, act: str) -> None:
     status, body = locked.post(form, **LOGIN, **SAME)
     assert status == 200
     assert "drain of l-OST0004 (order D7): " in body
+    locked.answers["drains"] = to_json(DrainsAnswer(0.0, (row.replaced(phase="ended", preview=True),)))
+    assert "max_create_count" not in locked.request("/drain/l-OST0004", **LOGIN)[1], "a dry run stopped none"
     assert {"request": "drain-target", "target": "l-OST0004", "act": act, "by": "prometheus (web)"} in locked.asked
 
 
