@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from httpserver.config import WebConfigFile
-from httpserver.connections import Connections
+from httpserver.connections import ADDRESS_SHARE, Connections
 from httpserver.server import Address, Server
 from httpserver.serving import BackgroundServer
 from tierd.config.settings import WebSettings
@@ -189,8 +189,8 @@ def respond(start: StartResponse, status: str, body: str | bytes, kind: str = TE
 def listen(web: WebSettings, app: App, web_config: WebConfigFile | None) -> BackgroundServer:
     """Serve the application on the port of the settings. Raises OSError if the address cannot be bound."""
     return BackgroundServer(Server(Address(web.address, web.port), app, name="tierd", web_config=web_config,
-                                   connections=Connections(MAX_CONNECTIONS, DROP_WAIT_SECONDS),
-                                   max_body_bytes=MAX_BODY_BYTES))
+                                   max_body_bytes=MAX_BODY_BYTES, connections=Connections(
+                                       MAX_CONNECTIONS, DROP_WAIT_SECONDS, int(MAX_CONNECTIONS * ADDRESS_SHARE))))
 
 
 def config_path(web: WebSettings, config: Path | None, option: Path | None) -> Path | None:

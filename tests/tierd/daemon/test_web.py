@@ -147,6 +147,11 @@ def test_an_odd_request_is_no_fault_of_tierd(ready: Ready, caplog: pytest.LogCap
     assert caplog.text == ""
 
 
+def test_one_address_never_takes_all_connections(ready: Ready) -> None:
+    connections = ready().server._server.connections  # guesses of passwords take long, and must not use all
+    assert connections.limit_per_address < connections.limit
+
+
 def test_without_a_web_configuration_no_password_is_needed(ready: Ready) -> None:
     port = ready()
     for method in ("GET", "HEAD"):
