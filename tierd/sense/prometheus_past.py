@@ -55,7 +55,6 @@ class Seen:
     """What there was, and what was not."""
 
     windows: int = 0
-    seconds: float = 0.0
     gap_seconds: float = 0.0
     targets: set[str] = field(default_factory=set)
     """With counters of jobs."""
@@ -129,7 +128,6 @@ class PastWindows:
             seconds = after.time - before.time if before is not None else 0.0
             if before is not None and seconds <= longest:
                 self.seen.windows += 1
-                self.seen.seconds += seconds
                 yield window(before, after), after
             else:
                 self.seen.gap_seconds += seconds

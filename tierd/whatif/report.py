@@ -118,7 +118,7 @@ def as_text(answer: Answer) -> list[str]:
 def flash_lines(answer: Answer) -> Iterator[str]:
     need, served = answer.needed[-1], [each for each in answer.neighbours if each.gain.bytes]
     files = sum(each.made.creates for each in served)
-    a_day = DAY_SECONDS / max(answer.seen.seconds, 1.0)
+    a_day = DAY_SECONDS / max(answer.until - answer.found.begin, 1.0)  # counters know what was made in a gap
     size = sum(each.made.creates * each.mean_bytes for each in served)
     yield (f"tierd would have placed new files of {count_of(len(served), 'job')} on flash and regained "
            f"{lost_text(need.gain)}: {percent(need.gain.bytes / answer.lost.bytes)}")

@@ -76,6 +76,13 @@ def test_what_is_not_known_is_said(past: Past, labels: dict[str, str], words: st
     assert words in "\n".join(not_known(answer(past, without(past, **labels))))
 
 
+def test_a_gap_makes_no_more_files_a_day(past: Past) -> None:
+    gap = {names: [(at, value) for at, value in points if not 300 < at - past.begin < 500]
+           for names, points in past.samples.items()}
+    whole, gapped = (as_text(answer(past, samples))[3] for samples in (past.samples, gap))
+    assert gapped == whole
+
+
 def test_without_pools_the_disks_are_one(past: Past) -> None:
     found = answer(past, without(past, __name__="lustre_pool_target_info"))
     assert [case.aggressor for case in found.cases] == [NOISE.job_id]
