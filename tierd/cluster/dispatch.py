@@ -405,18 +405,20 @@ class NatsDispatch(Dispatch):
         except BrokerError:
             return
         for delivery in found:
-            self._unacknowledged.append(delivery)  # malformed ones too: they would come again
             try:
                 result = messages.unverified(ResultMessage, delivery.data)
                 ours = result.generation == self.claim.generation
                 # the secret of an earlier leader is gone with its claim: then only the file counts
                 if ours:
                     messages.verified(delivery.data, self.claim.holder)
+                elif result.generation > self.claim.generation and self.claim.refusal():
+                    continue  # NATS delivers it again, to the tierd that leads now
             except ValueError as error:
                 self.counts.refused += 1
                 log.warning("refused a result from NATS: %s", error)
-                continue
-            self._take_in(result, ours=ours)
+            else:
+                self._take_in(result, ours=ours)
+            self._unacknowledged.append(delivery)  # malformed ones too: they would come again
 
     def _take_in(self, result: ResultMessage, *, ours: bool) -> None:
         message = self._sent.get(result.id)

@@ -558,3 +558,16 @@ def test_a_forged_result_ends_no_act(world: ClusterWorld) -> None:
     assert world.gate.pump(world.clock.now() + 0.5) == []
     assert world.gate.under_way == 1
     assert world.dispatch.counts.refused == 1  # type: ignore[attr-defined]
+
+
+def test_a_leader_that_was_replaced_takes_no_result_of_the_next_one(world: ClusterWorld) -> None:
+    """It stood still, and works on until it notices. A doubtful file that it took away would stop nobody."""
+    world.journal.publish()
+    world.claims.make(f"{world.claim.generation + 1:018d}", "host=leader2")
+    theirs = ResultMessage("2-1-1", world.names.fs, 2, "m1", 1,
+                           (messages.FileResult(1, "[0x1:0x1:0x0]", MoveResult.DOUBTFUL),))
+    world.connection("mover").publish(world.names.result_subject("m1"), messages.sign(theirs, "host=leader2"))
+    connection, results = world.dispatch.connection, world.names.results  # type: ignore[attr-defined]
+    until(lambda: not world.gate.attend() and connection.delivered_sequence(results, messages.RESULTS_CONSUMER),
+          "it has seen the result")
+    assert connection.stream_state(results).messages == 1
