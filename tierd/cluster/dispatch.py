@@ -429,7 +429,7 @@ class NatsDispatch(Dispatch):
             self.counts.results[each.result] += 1
             move = message.moves.get(each.act) if message is not None and ours else None
             if message is None or move is None or str(move.fid) != each.fid:
-                self._take_in_late(each)
+                self._take_in_late(each, ours=ours)
                 continue
             self.counts.stale += each.result == messages.STALE
             self._end(message, self._outcome(move, each, result))
@@ -489,14 +489,19 @@ class NatsDispatch(Dispatch):
         for each in list(message.moves.values()):
             self._end(message, halted_outcome(each, why))
 
-    def _take_in_late(self, each: FileResult) -> None:
-        """A result for an act that has an outcome already, or of an earlier leader: the file system decides."""
+    def _take_in_late(self, each: FileResult, *, ours: bool) -> None:
+        """A result for an act that has an outcome already, or of an earlier leader: the file system decides.
+
+        It does not show that a file is doubtful: a mover of this leader says so.
+        """
         entry = self.journal.entry(each.act)
-        if (entry is None or entry.fid is None or str(entry.fid) != each.fid or entry.layout_after is None
-                or entry.outcome not in {Outcome.INTERRUPTED, Outcome.GAVE_WAY, Outcome.FAILED}):
+        if entry is None or entry.fid is None or str(entry.fid) != each.fid or entry.layout_after is None:
             return
-        if self._has(entry.fid, entry.layout_after) and not self._is_counted(entry.fid, entry.intended_at):
-            move = Move(entry.place, entry.layout_after, entry.fid, entry.size_bytes, act=each.act)
+        move = Move(entry.place, entry.layout_after, entry.fid, entry.size_bytes, act=each.act)
+        given_up = entry.outcome in {Outcome.INTERRUPTED, Outcome.GAVE_WAY, Outcome.FAILED}
+        if ours and each.result == MoveResult.DOUBTFUL and (given_up or entry.outcome == Outcome.DONE):
+            self._add_ended(MoveOutcome(move, MoveResult.DOUBTFUL, each.reason, each.detail))
+        elif given_up and self._has(entry.fid, move.layout) and not self._is_counted(entry.fid, entry.intended_at):
             self._add_ended(MoveOutcome(move, MoveResult.DONE, "", "a mover reported it late; found done"))
 
     def _expire(self, now: float) -> None:

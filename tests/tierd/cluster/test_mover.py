@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lustre.layout.model import Component, Layout
-from tests.tierd.act.movers.minilustre import FLASH
+from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, over_nats
 from tierd.act.movers.checks import objects_digest
@@ -571,3 +571,24 @@ def test_a_leader_that_was_replaced_takes_no_result_of_the_next_one(world: Clust
     until(lambda: not world.gate.attend() and connection.delivered_sequence(results, messages.RESULTS_CONSUMER),
           "it has seen the result")
     assert connection.stream_state(results).messages == 1
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_doubtful_result_after_the_deadline_stops_everything(world: ClusterWorld, moved: bool) -> None:
+    """The leader has looked at the file, and cannot see what the mover has seen."""
+    (path,) = world.files(1)
+    publishes = Held("publish")
+    world.lose_project_at_exchange = True
+    mover = world.mover("m1", publishes, start=False)
+    handed_over(world, path)
+    stepping(world, mover)
+    assert publishes.reached.wait(15)
+    if not moved:
+        layout, world.lustre.names[path].store.layout = world.lustre.names[path].store.layout, HDD
+    world.clock.ahead = 1000.0
+    assert [str(each.result) for each in world.gate.attend()] == ["done" if moved else "gave-way"]
+    if not moved:
+        world.lustre.names[path].store.layout = layout
+    publishes.go_on.set()
+    until(lambda: not world.gate.attend() and world.outcomes() == {path: "doubtful"}, "the journal has the doubt")
+    assert path in world.gate.operating_state.paused
