@@ -348,13 +348,15 @@ class Service:
         self._publish_journal()
         self._sampler.draw(self.daemon, self._view.cases, self._clock.now())
 
-    def _publish_journal(self) -> None:
+    def _publish_journal(self) -> bool:
+        """Let followers have all changes up to now. Returns whether they can; without NATS they get them later."""
         try:
             self.journal.publish()
         except JournalError:
             raise
         except OSError:
-            return  # status and metrics show it
+            return False  # status and metrics show it
+        return True
 
     def _keep_journal(self) -> None:
         self._sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
@@ -376,9 +378,10 @@ class Service:
 
     def _keep_positions(self) -> None:
         self.journal.set_positions(self.sources.follower.positions)
-        # only now: a restart reads again from the stored positions
+        copied = self._publish_journal()
+        # only now: a restart, or a standby, reads again from the stored positions
         self._clear()
-        if self._tallies is not None:
+        if self._tallies is not None and copied:
             with suppress(OSError):  # the next cycle does it again; receiving tallies reports the problem
                 self._tallies.acknowledge()
 

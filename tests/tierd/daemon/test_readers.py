@@ -15,6 +15,8 @@ import pytest
 
 from tests.tierd.logged import logged
 from tests.tierd.site import Clearing, Site, altered, fetched, shown
+from tierd.act.journal.writer import Journal
+from tierd.cluster.connection import BrokerError
 from tierd.cluster.reader import MdtReader
 from tierd.cluster.tallies import decode
 from tierd.config.load import ConfigurationError, parse
@@ -37,6 +39,9 @@ class Post:
     coming: deque[bytes] = field(default_factory=deque)
     unconfirmed: dict[int, ReceivedTally] = field(default_factory=dict)
     positions: dict[str, Position] = field(default_factory=dict)
+    copied: dict[str, int] = field(default_factory=dict)
+    """Positions in the journal of a standby."""
+    copies: bool = True
 
     def receive(self) -> Sequence[ReceivedTally]:
         found = [ReceivedTally(decode(data), object()) for data in self.coming]
@@ -49,8 +54,8 @@ class Post:
             del self.unconfirmed[id(each)]
 
     def announce(self, positions: Mapping[str, Position]) -> None:
-        kept = self.site.service.journal.positions()
-        assert {mdt: kept.get(mdt, 0) for mdt in positions} == {mdt: each.index for mdt, each in positions.items()}
+        copied = {mdt: self.copied.get(mdt, 0) for mdt in positions}
+        assert copied == {mdt: each.index for mdt, each in positions.items()}
         self.positions.update(positions)
 
     def readers(self) -> Sequence[ReaderState]:
@@ -58,8 +63,14 @@ class Post:
 
     # as tierd.daemon.service.Cluster
 
-    def attach(self, *_: object) -> None:
+    def attach(self, journal: Journal, *_: object) -> None:
         """Moves stay in this process."""
+        def publish() -> None:
+            if not self.copies:
+                raise BrokerError(None, "the disk of NATS is full")
+            self.copied.update(journal.positions())
+
+        journal.publish = publish
 
     def detach(self) -> None:
         """There is nothing to publish."""
@@ -145,6 +156,20 @@ def test_a_restart_continues_at_the_position_of_the_journal(with_readers) -> Non
     after = again.site.service.journal.positions()
     assert after["MDT0000"] > before["MDT0000"]
     assert again.post.unconfirmed == {}
+
+
+def test_what_a_standby_does_not_have_is_not_cleared(with_readers) -> None:
+    """It would begin before the records that are left, and their counts would be lost."""
+    site, post = with_readers.site, with_readers.post
+    with_readers.run(until=60)
+    cleared, post.copies = site.filesystem.cleared["MDT0000", "cl1"], False
+    with_readers.run(until=90)
+    assert site.filesystem.cleared["MDT0000", "cl1"] <= post.copied["MDT0000"]
+    assert site.service.journal.positions()["MDT0000"] > post.copied["MDT0000"]
+    post.copies = True
+    with_readers.run(until=120)
+    assert site.filesystem.cleared["MDT0000", "cl1"] > cleared
+    assert "changelog" not in site.service.daemon.faults
 
 
 @pytest.mark.parametrize(("text", "words"), [
