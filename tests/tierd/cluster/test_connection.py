@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.tierd.cluster.broker import Broker, connected, new_fsname, taken_from, until
@@ -122,3 +124,26 @@ class LateSubscription:
 def test_a_fetch_that_runs_out_of_time_on_this_side_found_nothing(connection: Connection) -> None:
     connection._subscriptions["S", "a"] = LateSubscription()  # type: ignore[assignment]
     assert connection.fetch_all("S", "a", 10) == []
+
+
+def test_a_refusal_of_one_subject_is_none_of_another(tmp_path: Path) -> None:
+    """A message of which nothing is known was taken for refused: its files would have been sent again."""
+    user = '{user: u, password: p, permissions { publish { deny: ["no.>"] } } }'
+    broker = Broker(tmp_path, config=f"accounts {{ A {{ jetstream: enabled, users: [{user}] }} }}\nno_auth_user: u\n")
+    made = Connection(broker.settings(timeout_seconds=0.5), "leader")
+    try:
+        connected(made)
+        made.declare_stream("S", "s.>", 1)
+        made.notify("no.Hint", b"")
+        until(lambda: made._denied, "the server has refused it")
+        broker.freeze()
+        with pytest.raises(BrokerUnknown):
+            made.publish("s.a", b"1")
+        broker.freeze(frozen=False)
+        connected(made)
+        with pytest.raises(BrokerRefused, match="permissions"):
+            made.publish("no.Hint", b"")
+    finally:
+        broker.freeze(frozen=False)
+        made.close()
+        broker.kill()
