@@ -424,10 +424,9 @@ class Connection:
         self._loop.run_forever()
 
     async def _connect(self) -> None:
-        options = self._options()
         while True:
             try:
-                await self._client.connect(**options)
+                await self._client.connect(**self._options())
             except Exception as error:  # noqa: BLE001 -- any reason: name not known, TLS, permission, key file
                 self._failure = f"cannot connect: {str(error) or type(error).__name__}"
                 await asyncio.sleep(_RECONNECT_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,15 @@ def test_a_refusal_of_one_subject_is_none_of_another(tmp_path: Path) -> None:
         broker.freeze(frozen=False)
         made.close()
         broker.kill()
+
+
+def test_a_certificate_that_comes_late_is_used(tmp_path: Path) -> None:
+    """It said "not connected yet" until it was started again."""
+    missing = tmp_path / "ca.crt"
+    made = Connection(ClusterSettings(servers=("tls://127.0.0.1:9",), ca_file=str(missing)), "leader")
+    try:
+        until(lambda: "No such file" in made.trouble, "it says what is wrong")
+        missing.write_text(ssl.DER_cert_to_PEM_cert(ssl.create_default_context().get_ca_certs(binary_form=True)[0]))
+        until(lambda: "No such file" not in made.trouble, "it tries again")
+    finally:
+        made.close()
