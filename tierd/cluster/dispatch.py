@@ -191,12 +191,10 @@ class NatsDispatch(Dispatch):
             if files >= (self.settings.movers.per_target_at_once + 1) * self._files_per_message():
                 return Refusal(Reason.LIMIT, "enough moves are under way").about(f"target {source}")
         for message in self._ready:
-            if found := message.pools & cost.pools.keys():
+            pools = message.pools & cost.pools.keys()
+            if pools or message.source in cost.targets:
                 return Refusal(Reason.LIMIT, "as many moves as movers.per_target_at_once are under way"
-                               ).about(f"pool {min(found)}")
-            if message.source in cost.targets:
-                return Refusal(Reason.LIMIT, "as many moves as movers.per_target_at_once are under way"
-                               ).about(f"target {message.source}")
+                               ).about(f"pool {min(pools)}" if pools else f"target {message.source}")
         return None
 
     @property
@@ -375,19 +373,13 @@ class NatsDispatch(Dispatch):
         now = self.clock.now()
         if self._sent and abs(now - self._hinted_at) >= HINT_SECONDS:
             self._hint()
-        under_way = self.under_way
-        if under_way or self._leads():
-            self._receive(wait_seconds if under_way and not self._ended else 0.0)
+        # late results come with nothing under way: after a kill of the server a message may have had two movers, of which
+        # one gave its files back, and the other has moved them
+        self._receive(wait_seconds if self.under_way and not self._ended else 0.0)
         self._expire(self.clock.now())
         self._send()  # results have freed slots
         while self._ended:
             yield self._ended.popleft()
-
-    def _leads(self) -> bool:
-        # it gets late results even if nothing is under way: after a kill of the server a message may have had two
-        # movers, of which one gave its files back, and the other has moved them
-        return (self._permit is not None and self._permit.generation == self.claim.generation
-                and self.connection.connected)
 
     def recorded(self) -> None:
         """Acknowledges the results, after the copy of the journal has them."""
@@ -486,6 +478,8 @@ class NatsDispatch(Dispatch):
 
     def _give_up(self, message: SentMessage, why: Refusal) -> None:
         """No mover has begun a file of this message, and none will."""
+        if why.reason == Reason.NO_BROKER:
+            self._permit = None  # until the next one is written, this leader is in trouble
         for each in list(message.moves.values()):
             self._end(message, halted_outcome(each, why))
 
