@@ -437,6 +437,8 @@ class NatsDispatch(Dispatch):
         if earlier_mover and each.result not in _ENDED and self._has(move.fid, move.layout):
             # it exchanged the layouts, and ended before it reported that
             return self._found_done(move, "a mover did not report the outcome; found done")
+        if each.reason == Reason.OUT_OF_TIME:  # as by a clock that differs
+            return replace(self._late(move, f"{each.detail} ({result.mover})"), not_copied=each.not_copied)
         if each.result == messages.STALE:
             return replace(halted_outcome(move, Refusal(Reason.OUT_OF_DATE, each.detail)),
                            not_copied=each.not_copied)
@@ -514,25 +516,24 @@ class NatsDispatch(Dispatch):
         """What became of a file; None while the file system does not answer."""
         assert each.fid is not None
         found = self._layout_of(each.fid)
-        if isinstance(found, FileNotFoundError):
+        if isinstance(found, FileNotFoundError | Stale):
             return MoveOutcome(each, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone")
         if isinstance(found, OSError):
             return None
         if found is not None and same_shape(found, each.layout):
             return self._found_done(each, "no mover reported the outcome; found done")
+        # a mover may have copied it
+        return replace(self._late(each, "no mover reported an outcome in time"), not_copied=0.0)
+
+    def _late(self, each: Move, why: str) -> MoveOutcome:
         self._expired[each.path] += 1
         if self._expired[each.path] >= TRIES:
-            del self._expired[each.path]
-            return MoveOutcome(each, MoveResult.FAILED, "no-result", "no mover reported an outcome in time, "
-                               "several times; the file is unchanged")
-        late = Refusal(Reason.OUT_OF_TIME, "no mover reported an outcome in time; the file is unchanged")
-        return replace(halted_outcome(each, late), not_copied=0.0)  # a mover may have copied it
+            return MoveOutcome(each, MoveResult.FAILED, "no-result", f"{why}, several times; the file is unchanged")
+        return halted_outcome(each, Refusal(Reason.OUT_OF_TIME, f"{why}; the file is unchanged"))
 
     def _layout_of(self, fid: Fid) -> Layout | OSError | None:
         try:
             return self.filesystem.layout(self.filesystem.path_of(fid))
-        except Stale as error:
-            return FileNotFoundError(*error.args)
         except OSError as error:
             return error
 

@@ -49,6 +49,8 @@ ENDING_SECONDS = 0.5
 """Time between two extensions of leases while the last files are completed."""
 RETRY_SECONDS = 1.0
 """Pause between two attempts to publish a result."""
+REST_SECONDS = 5.0
+"""Time for which a mover without Lustre, or with another clock than the leader's, leaves messages to others."""
 MAX_REFUSALS = 60
 """Attempts that NATS may refuse. A choice: servers choose their leader in seconds."""
 Fault = Callable[[str], None]
@@ -102,7 +104,7 @@ class Mover:
         self.held: dict[Delivery, float] = {}
         """Messages that are being worked on, and when their lease was last extended, by the monotonic clock."""
         self._pools = {pool for pair in self.settings.resolved_scopes.pool_pairs for pool in (pair.flash, pair.hdd)}
-        self._listening = False
+        self._listening, self._rest_until = False, float("-inf")
         self._threads: list[threading.Thread] = []
         self.stopped = ""
         """Why this mover begins no file; "" while it works."""
@@ -144,7 +146,7 @@ class Mover:
     def _work_until_end(self) -> None:
         while not self._ending.is_set():
             try:
-                found = "" if self.stopped else self.step()
+                found = "" if self._held() or self.clock.monotonic() < self._rest_until else self.step()
             except BrokerError as error:
                 log.warning("NATS: %s", error.strerror or error)
                 found = ""
@@ -208,17 +210,19 @@ class Mover:
         """The message and the secret of its leader; None if it is refused, and removed from the queue."""
         try:
             claim = read_claim(self.claims)
-        except OSError as error:
-            log.warning("the claim of the leader cannot be read: %s", error)
-            delivery.give_back(RETRY_SECONDS)
-            return None
-        try:
+            if not claim.generation:
+                raise FileNotFoundError(None, "nobody leads, or the file system is not mounted here")
             message = messages.unverified(MoveMessage, delivery.data)
             secret = claim.holder if message.generation == claim.generation else ""
             if secret:  # otherwise no file of it is begun
                 messages.verified(delivery.data, secret)
             if message.fs != self.names.fs or delivery.subject != self.names.move_subject(message.source):
                 raise ValueError(f"it belongs to {message.fs} {message.source}, and arrived as {delivery.subject}")
+        except OSError as error:
+            log.warning("the claim of the leader cannot be read: %s", error.strerror or error)
+            self._rest_until = self.clock.monotonic() + REST_SECONDS
+            delivery.give_back()
+            return None
         except ValueError as error:
             self.refused += 1
             log.warning("refused a message from NATS: %s", error)
@@ -238,6 +242,8 @@ class Mover:
                 self._publish(message, secret, delivery, found, self.clock.now() - begun, last=False)
                 return
             if why is not None:
+                if why.reason == Reason.OUT_OF_TIME:
+                    self._rest_until = self.clock.monotonic() + REST_SECONDS
                 found += [self._counted(FileResult(each.act, each.fid, "stale", why.reason, why.sentence,
                                                    not_copied=1.0)) for each in message.files[number:]]
                 break
@@ -262,11 +268,14 @@ class Mover:
         with self._lock:
             return self.clock.monotonic() - self.held[delivery] > self.settings.cluster.ack_wait_seconds
 
-    def _refusal(self, message: MoveMessage) -> Refusal | None:
-        """Refuses to begin a file: stopped or paused here, without NATS, withdrawn, late, or of an earlier leader."""
+    def _held(self) -> Refusal | None:
         if self.stopped or self._ending.is_set():
             return Refusal(Reason.STOPPING, self.stopped or "the mover is stopping")
-        if why := self._maintenance.refusal(self.clock.now()):
+        return self._maintenance.refusal(self.clock.now())
+
+    def _refusal(self, message: MoveMessage) -> Refusal | None:
+        """Refuses to begin a file: stopped or paused here, without NATS, withdrawn, late, or of an earlier leader."""
+        if why := self._held():
             return why
         try:
             value = self.connection.bucket(self.names.control).get(messages.PERMIT)
@@ -398,10 +407,11 @@ class Mover:
 
     def state(self) -> RemoteMover:
         with self._lock:
-            return RemoteMover(self.name, self.host, engine=self.settings.movers.engine,
-                              threads=self.settings.movers.at_once, seen=self.clock.now(), stopped=self.stopped,
-                              under_way=dict(self.under_way), results=dict(self.results),
-                              redelivered=self.redelivered, refused=self.refused, copied_bytes=self.copied_bytes,
+            threads = 0 if self._held() else self.settings.movers.at_once
+            return RemoteMover(self.name, self.host, engine=self.settings.movers.engine, threads=threads,
+                              seen=self.clock.now(), stopped=self.stopped, under_way=dict(self.under_way),
+                              results=dict(self.results), redelivered=self.redelivered, refused=self.refused,
+                              copied_bytes=self.copied_bytes,
                               nids=tuple(sorted(self.nids())))
 
     def describe(self) -> None:

@@ -78,11 +78,11 @@ class Lease:
         """Take the lease or renew it. Returns whether it is held. Raises BrokerError if NATS does not answer."""
         began = self._monotonic()  # a lease counts from the request
         if self.token and began >= self._valid_until:
-            self._lose()  # another reader may have had it meanwhile
+            self._revision = self.token = 0  # another reader may have had it meanwhile
         try:
             revision = self._bucket.update(self._mdt, self._data, self._revision)
         except WrongRevision:
-            self._lose()
+            self._revision = self.token = 0
             return False
         except BrokerUnknown:
             # it may count nevertheless
@@ -94,9 +94,6 @@ class Lease:
         self.token = self.token or revision
         self._valid_until = began + self._seconds - MARGIN_SECONDS
         return self.held
-
-    def _lose(self) -> None:
-        self._revision = self.token = 0
 
     def give_up(self) -> None:
         """Release the lease, so that another reader need not wait. Raises BrokerError."""

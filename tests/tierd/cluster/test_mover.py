@@ -14,7 +14,8 @@ import pytest
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, until
-from tests.tierd.cluster.cluster_world import ClusterWorld, over_nats
+from tests.tierd.cluster.cluster_world import ClusterWorld, SimpleClock, over_nats
+from tierd.act.claim import ClaimFolder
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import MoveOutcome, MoveResult
@@ -25,6 +26,7 @@ from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage, WorkHint
 from tierd.cluster.mover import Mover
 from tierd.config.act import ActSettings
+from tierd.refusal import Reason
 
 
 @pytest.fixture
@@ -73,6 +75,11 @@ def handed_over(world: ClusterWorld, *paths: str) -> None:
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(*paths)
     world.gate.pump(world.clock.now() + 0.2)
+
+
+def reason(world: ClusterWorld) -> str | None:
+    found = world.dispatch.trouble()
+    return None if found is None else found.reason
 
 
 def permit_of(world: ClusterWorld) -> bytes:
@@ -592,3 +599,64 @@ def test_a_doubtful_result_after_the_deadline_stops_everything(world: ClusterWor
     publishes.go_on.set()
     until(lambda: not world.gate.attend() and world.outcomes() == {path: "doubtful"}, "the journal has the doubt")
     assert path in world.gate.operating_state.paused
+
+
+def begun(world: ClusterWorld, mover: Mover) -> None:
+    """Its threads work until the end of the test."""
+    threads = mover.start()
+    world.closing.append(lambda: [thread.join(5) for thread in threads])  # type: ignore[arg-type]
+    world.closing.append(mover.stop)
+
+
+def test_a_mover_that_is_paused_on_its_node_takes_no_message(world: ClusterWorld) -> None:
+    """It gave back a thousand files a second, which the leader sent again: each was an act in the journal."""
+    world.settings = replace(world.settings, act=ActSettings(pause_file=str(world.folder / "paused")))
+    (world.folder / "paused").write_text("disk repair")
+    paused = world.mover("paused", start=False)
+    begun(world, paused)
+    until(lambda: world.dispatch.movers or world.dispatch.trouble() is None, "it is seen")  # type: ignore[attr-defined]
+    assert reason(world) == Reason.NO_MOVERS
+    world.submit(*world.files(8))
+    world.gate.pump(world.clock.now() + 0.5)
+    assert (world.gate.waiting, list(world.journal.entries())) == (8, [])
+    world.settings = replace(world.settings, act=ActSettings())
+    world.mover("works")
+    assert world.pump_until_empty() == {"done": 8}
+    (world.folder / "paused").unlink()
+    paused.describe()
+    assert paused.state().threads == 2
+
+
+def test_a_mover_without_the_mount_leaves_messages_to_others(world: ClusterWorld) -> None:
+    """It reported all files as not begun, and could not sign that: each failed after two deadlines."""
+    unmounted = world.mover("unmounted", start=False)
+    unmounted.claims = ClaimFolder(world.folder / "not mounted")
+    begun(world, unmounted)
+    until(lambda: reason(world) is None, "ready")
+    paths = world.files(8)
+    world.submit(*paths)
+    world.gate.pump(world.clock.now() + 0.2)
+    until(lambda: "not mounted here" in world.log[-1], "it has taken a message")
+    world.mover("works")
+    assert world.pump_until_empty() == {"done": 8}
+    assert world.dispatch.counts.refused == world.dispatch.counts.expired == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_a_mover_whose_clock_differs_leaves_messages_to_others(world: ClusterWorld, others: bool) -> None:
+    """A leader whose clock is late has no others: its files fail, instead of a thousand acts a second."""
+    world.settings = replace(world.settings, movers=replace(world.settings.movers, at_once=1))
+    early = world.mover("early", start=False)
+    early.clock = SimpleClock()
+    early.clock.ahead = 120.0
+    begun(world, early)
+    until(lambda: reason(world) is None, "ready")
+    world.submit(*world.files(4))
+    world.gate.pump(world.clock.now() + 0.2)
+    until(lambda: early.results, "it has taken a message")
+    if others:
+        world.mover("works")
+    assert world.pump_until_empty()["done" if others else "failed"] == 4
+    late = [each.detail for each in world.journal.entries() if each.outcome != Outcome.DONE]
+    assert len(late) == (4 if others else 8)
+    assert all("deadline of the message has passed (early)" in detail for detail in late)
