@@ -123,6 +123,8 @@ class JournalFollower:
         """Of the newest leader whose message was applied."""
         self._last = b""
         """The message at the position, as it was read; empty until the stream was first read."""
+        self._lacks = ""
+        """Why the stream could not complete this journal. A lost stream does not mend it."""
         self._replaced = False
         """Whether the stream was lost, so that the present one may lack rows that this journal has."""
 
@@ -144,17 +146,17 @@ class JournalFollower:
         """
         self._check()
         state, position = self._connection.stream_state(self._names.journal), self._copy.position
-        if state.last_seq < (position or 0) or state.last_seq == 0:
-            if position and state.first_seq <= 1:
-                self._begin_again()
-            return True
-        if position is None and not self._copy.empty:
-            raise NoCopyError(None, "this journal is not a copy of the leader's: move it away, or copy the leader's "
-                                    "journal here")
-        if state.first_seq > (position or 0) + 1:
-            raise NoCopyError(None, "NATS no longer has all changes since this copy was made: copy the leader's "
-                              "journal here")
-        return False
+        lost = state.last_seq < (position or 0) or state.last_seq == 0
+        if not lost:
+            self._lacks = ("this journal is not a copy of the leader's: move it away, or copy the leader's journal here"
+                           if position is None and not self._copy.empty else
+                           "NATS no longer has all changes since this copy was made: copy the leader's journal here"
+                           if state.first_seq > (position or 0) + 1 else "")
+        if self._lacks:
+            raise NoCopyError(None, self._lacks)
+        if lost and position and state.first_seq <= 1:
+            self._begin_again()
+        return lost
 
     def step(self, most: int = 1000) -> int:
         """Apply messages that have come. Returns how many. Raises BrokerError, NoCopyError and ValueError."""

@@ -169,6 +169,25 @@ def test_a_copy_that_cannot_be_completed_does_not_lead(connection: Connection, n
         following(connection, names, tmp_path / "late").take_over(2, lambda: None)
 
 
+def test_a_copy_that_could_not_be_completed_does_not_replace_a_lost_stream(connection: Connection, names: Names,
+                                                                           tmp_path: Path) -> None:
+    """When the leader was restarted, such a standby took its place, and the leader followed the empty journal."""
+    journal, publisher = leading(connection, names, tmp_path / "leader")
+    for number in range(3):
+        work(journal, number * 10, 2)
+        publisher.flush()
+    connection.remove_message(names.journal, 1)
+    late = following(connection, names, tmp_path / "late")
+    with pytest.raises(NoCopyError):
+        late.step()
+    connection.call(lambda _: connection.jetstream.delete_stream(names.journal))
+    connection.declare_stream(names.journal, names.journal_subject, 1, work_queue=False)
+    with pytest.raises(NoCopyError, match="copy the leader's journal"):
+        late.take_over(2, lambda: None)
+    journal.close()
+    assert following(connection, names, tmp_path / "leader").take_over(3, lambda: None)
+
+
 def test_a_lost_stream_is_published_again(connection: Connection, names: Names, tmp_path: Path) -> None:
     journal, publisher = leading(connection, names, tmp_path / "leader")
     work(journal, 0, 2)
