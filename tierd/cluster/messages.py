@@ -139,11 +139,10 @@ def decode(kind: type[T], data: bytes) -> T:
     if len(data) > MAX_BYTES:
         raise ValueError(f"a message of {len(data)} bytes")
     try:
-        found = validator_of(kind).validate_json(data)
+        return validator_of(kind).validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"not a {kind.__name__}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    return found
 
 
 def descriptions(bucket: Bucket, kind: type[T]) -> tuple[T, ...]:

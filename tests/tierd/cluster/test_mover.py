@@ -614,7 +614,7 @@ def test_a_mover_that_is_paused_on_its_node_takes_no_message(world: ClusterWorld
     (world.folder / "paused").write_text("disk repair")
     paused = world.mover("paused", start=False)
     begun(world, paused)
-    until(lambda: world.dispatch.movers or world.dispatch.trouble() is None, "it is seen")  # type: ignore[attr-defined]
+    until(lambda: reason(world) and world.dispatch.movers, "it is seen")  # type: ignore[attr-defined]
     assert reason(world) == Reason.NO_MOVERS
     world.submit(*world.files(8))
     world.gate.pump(world.clock.now() + 0.5)
