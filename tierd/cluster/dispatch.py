@@ -373,8 +373,8 @@ class NatsDispatch(Dispatch):
         now = self.clock.now()
         if self._sent and abs(now - self._hinted_at) >= HINT_SECONDS:
             self._hint()
-        # late results come with nothing under way: after a kill of the server a message may have had two movers, of which
-        # one gave its files back, and the other has moved them
+        # late results come with nothing under way: after a kill of the server a message may have had two movers, of
+        # which one gave its files back, and the other has moved them
         self._receive(wait_seconds if self.under_way and not self._ended else 0.0)
         self._expire(self.clock.now())
         self._send()  # results have freed slots
