@@ -11,7 +11,7 @@ sequential, and cost only their bytes.
   Pauses, and work that no counter shows, such as a checkpoint of the journal, lower the sum of a window; nothing raises
   it. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares Estimation
   and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for long, or a
-  disk was slow. So are those in which streams move less than before with as many operations.
+  disk was slow.
 * How the bytes of such windows fall as other operations rise shows what an operation costs. The bytes are what varies,
   so their squares are lessened by what varies (errors in variables: Fuller, "Measurement Error Models", 1987);
   otherwise steady operations would seem to take all the time. The stripes of a stream go in step, so the mean of its
@@ -278,30 +278,6 @@ class CostTable:
         return np.sqrt(np.maximum(found, 0.0))
 
 
-SLOWER, WITNESSES = 0.2, 3
-"""A stream that moves less by this part has another rate: readings vary by less. A single window may be wrong. Choices.
-"""
-LEAST_OF_BYTES = 0.25
-"""Least part of the time that bytes take in a window with a stream. A choice: with less, the stream would get four
-times as much without its neighbours."""
-
-
-def slower_without_cause(work: Floats, before: Floats) -> Bools:
-    """Windows of targets in which streams paused, or a disk was slow, as earlier ones (``before``) show.
-
-    In those, the same streams moved more bytes with as many operations. Costs that explain both would be near zero for
-    bytes. Other streams may have been faster because operations of their neighbours cost less. Rows are bytes read,
-    bytes written and operations a second, and a number for the streams.
-    """
-    drop = 1 - work[:, None, :2].sum(axis=2) / before[:, :2].sum(axis=1)
-    rise = work[:, None, 2] / np.maximum(before[:, 2], MIXED) - 1
-    alike = (work[:, None, :2] <= before[:, :2] / (1 - SLOWER)).all(axis=2)  # neither reads nor writes took their place
-    alike &= work[:, None, 3] == before[:, 3]
-    found: Bools = ((drop > SLOWER) & (rise < drop * LEAST_OF_BYTES / (1 - LEAST_OF_BYTES)) & alike).sum(
-        axis=1) >= WITNESSES
-    return found
-
-
 SLOWEST = 0.5
 """Least duration of requests on targets that hold a stream up, as a part of that on the slowest of its targets: stripes
 go in step, so a stream waits for the slowest. A choice: buckets of ``brw_stats`` are powers of two."""
@@ -355,11 +331,7 @@ def may_be_full(target: Ints, job: Ints, pool: Ints, total: Floats, *, request_m
 
 @dataclass(slots=True)
 class _Kept:
-    """Work of saturated targets of one pool. Hours with streams alone do not make it forget what operations cost.
-
-    Two more numbers of a row are that of the streams, and 1 if the target was slower without a cause in its work. Such
-    rows count once the faster ones are forgotten: then the device is as it is now.
-    """
+    """Work of saturated targets of one pool. Hours with streams alone do not make it forget what operations cost."""
 
     alone: deque[Floats] = field(default_factory=lambda: deque(maxlen=KEPT))
     mixed: deque[Floats] = field(default_factory=lambda: deque(maxlen=KEPT))
@@ -367,11 +339,10 @@ class _Kept:
 
     @property
     def rows(self) -> Floats:
-        return np.array([*self.alone, *self.mixed]).reshape(-1, 5)
+        return np.array([*self.alone, *self.mixed]).reshape(-1, 3)
 
     def add(self, work: Floats) -> None:
-        slower = slower_without_cause(work, self.rows[:, :4])
-        for row in np.column_stack((work, slower)):
+        for row in work:
             (self.mixed if row[2] >= MIXED else self.alone).append(row)
         self.windows += 1
 
@@ -426,14 +397,13 @@ class CostLearner:
             mean = total[stripes[in_step]].mean(axis=0)
             for target, together in zip(stripes.tolist(), in_step.tolist(), strict=True):
                 if target in some:
-                    rows.append((*(mean if together else total[target]), mark))
-        kept.add(np.array(rows).reshape(-1, 4))
+                    rows.append(mean if together else total[target])
+        kept.add(np.array(rows).reshape(-1, 3))
 
     def _fit(self, pool: str, prior: CostPrior) -> None:
         kept = self._kept[pool]
-        rows = kept.rows
-        work, slower = rows[:, :3], rows[:, 4] > 0
-        costs = fit(work if slower.all() else work[~slower], prior)
+        work = kept.rows
+        costs = fit(work, prior)
         if np.mean(work @ np.array(costs.seconds) >= SATURATED) >= MOST:
             self.costs = {**self.costs, pool: costs}
         elif kept.windows <= FIRST_WINDOWS:

@@ -279,9 +279,9 @@ def slowing(after: int, speed: float) -> MadeWindow:
     return make
 
 
-def test_a_disk_that_slows_down_with_a_steady_neighbour_does_not_raise_the_cost_of_an_operation() -> None:
-    known, later = (learned(slowing(20, 0.6), windows).costs["hdd"].seconds for windows in (20, 35))
-    assert later == pytest.approx(known, rel=0.1)
+def test_a_disk_that_slows_down_with_a_steady_neighbour_hardly_raises_the_cost_of_an_operation() -> None:
+    known, later = (learned(slowing(20, 0.6), windows).costs["hdd"] for windows in (20, 35))
+    assert later.seconds[2] < known.seconds[2] + sqrt(known.covariance[2][2]) / 2
 
 
 def test_a_stream_that_loses_more_than_others_to_as_many_operations_is_no_slow_disk() -> None:
