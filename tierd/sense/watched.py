@@ -36,10 +36,12 @@ from tierd.sense.paths import join
 
 MAX_EVENTS = 100_000
 """Events held until they are taken; further ones are reported as lost."""
+MAX_DIRECTORIES = 8192
 _HEAD = struct.Struct("iIII")
 CLOSE_WRITE, CLOSE_READ, OPEN, MOVED_FROM, MOVED_TO, CREATE, DELETE = (1 << bit for bit in range(3, 10))
-_UNMOUNT, _OVERFLOW, _IGNORED, _ONLY_DIRECTORIES, IS_DIRECTORY = 0x2000, 0x4000, 0x8000, 0x01000000, 0x40000000
-FILES = CREATE | OPEN | CLOSE_WRITE | CLOSE_READ | MOVED_FROM | MOVED_TO | DELETE
+MOVE_SELF, _UNMOUNT, _OVERFLOW, _IGNORED = 0x800, 0x2000, 0x4000, 0x8000
+_ONLY_DIRECTORIES, IS_DIRECTORY = 0x01000000, 0x40000000
+WATCHED = CREATE | OPEN | CLOSE_WRITE | CLOSE_READ | MOVED_FROM | MOVED_TO | DELETE | MOVE_SELF
 
 
 class Event(NamedTuple):
@@ -53,6 +55,10 @@ class Event(NamedTuple):
 
 class InotifyError(OSError):
     """A directory that cannot be watched, and how to correct that."""
+
+
+class NoDirectoryError(InotifyError):
+    """It is not there, or not any more."""
 
 
 class Watcher:
@@ -83,14 +89,26 @@ class Watcher:
     def add(self, folder: str) -> None:
         """Watch the files in a directory. Raises InotifyError with what to do about it."""
         with self._lock:
+            if len(self._folders) >= MAX_DIRECTORIES and folder not in self._folders.values():
+                raise InotifyError(f"more than {MAX_DIRECTORIES} directories: those beyond are not watched")
             try:
-                added = self._manager.add_watch(folder, FILES | _ONLY_DIRECTORIES, quiet=False)
+                added = self._manager.add_watch(folder, WATCHED | _ONLY_DIRECTORIES, quiet=False)
                 number = next(iter(added.values()))
             except UnicodeError as error:
                 raise InotifyError(f"{folder!a} cannot be watched: its name is not text") from error
             except Exception as error:
-                raise InotifyError(watch_error(errno_of(str(error)), folder)) from error
+                number = errno_of(str(error))
+                kind = NoDirectoryError if number in {errno.ENOENT, errno.ENOTDIR} else InotifyError
+                raise kind(watch_error(number, folder)) from error
             self._folders[number] = folder
+
+    def remove(self, folder: str) -> None:
+        """Watch a directory no longer, nor those below it: it has another name now."""
+        with self._lock:
+            for number in [of for of, each in self._folders.items() if f"{each}/".startswith(f"{folder}/")]:
+                del self._folders[number]
+                with suppress(Exception):  # it was removed meanwhile
+                    self._manager.rm_watch(number, quiet=False)
 
     def take(self) -> tuple[list[Event], str]:
         """Events since the last call, and why some were lost ("" when none were)."""
@@ -132,6 +150,7 @@ class Watcher:
                     self._lost = "the kernel's queue overflowed (fs.inotify.max_queued_events)"
                 elif mask & (_IGNORED | _UNMOUNT):
                     self._folders.pop(number, None)
+                    self._manager.watches.pop(number, None)
                 elif len(self._events) >= MAX_EVENTS:
                     self._lost = f"more than {MAX_EVENTS} events arrived before they were read"
                 elif number in self._folders:
@@ -171,7 +190,6 @@ def watch_error(number: int, what: str) -> str:
     return f"{ascii(what)[1:-1]} cannot be watched: {os.strerror(number)}{f': {correction}' if correction else ''}"
 
 
-MAX_DIRECTORIES = 8192
 MAX_FILES = 200_000
 _VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
 """Prefix of the volatile file that a migration writes to. Its events are ignored."""
@@ -187,17 +205,16 @@ class WatchedDirectories:
         self._mount = mount.rstrip("/")
         self._jobs = jobs
         self._patterns = {directory.rstrip("/") or "/": pattern for directory, pattern in directories.items()}
-        self._pattern_of: dict[str, str] = {}
         self._files: OrderedDict[str, tuple[Fid, int]] = OrderedDict()
         """FID and owner of each file that an event named, by path."""
         self._moving: OrderedDict[Fid, None] = OrderedDict()
         """Files that were renamed, and whose new name is not known yet."""
         self._index = 0
-        self._full = ""
-        for directory, pattern in self._patterns.items():
-            if not self._watch(directory, pattern):
-                raise InotifyError(f"{directory!r} cannot be watched: {self._full}")
-            self._below(directory, pattern)
+        self._unwatched: dict[str, str] = {}
+        """Directories that cannot be watched now, with the reasons."""
+        for directory in self._patterns:
+            watcher.add(self._mount + directory)
+            self._below(directory)
 
     @property
     def positions(self) -> Mapping[str, int]:
@@ -209,28 +226,33 @@ class WatchedDirectories:
         events, lost = self._watcher.take()
         for event in events:
             yield Records.of(list(self._records_of(event)))
+        for directory in tuple(self._unwatched):
+            if self._watch(directory):
+                self._below(directory)
+            elif directory in self._unwatched:
+                break  # it is the last one now: in the next call another is first
         gone = sorted(set(self._patterns) - {self._path(folder) for folder in self._watcher.folders})
-        problems = [*([f"events were lost: {lost}"] if lost else []), *([self._full] if self._full else []),
-                    *(f"{directory!r} is no longer watched: it was removed, or unmounted" for directory in gone)]
+        problems = [*([f"events were lost: {lost}"] if lost else []), *sorted(self._unwatched.values())[:1],
+                    *(f"{directory!r} is no longer watched: it was removed, renamed or unmounted"
+                      for directory in gone)]
         if problems:
             raise ChangelogError(f"watched directories: {'; '.join(problems)}")
 
-    def _watch(self, directory: str, pattern: str) -> bool:
-        if len(self._pattern_of) >= MAX_DIRECTORIES:
-            self._full = f"more than {MAX_DIRECTORIES} directories: those beyond are not watched"
-            return False
+    def _watch(self, directory: str) -> bool:
+        self._unwatched.pop(directory, None)
         try:
             self._watcher.add(self._mount + directory)
-        except InotifyError as error:
-            self._full = str(error)
+        except NoDirectoryError:
             return False
-        self._pattern_of[directory] = pattern
+        except InotifyError as error:
+            self._unwatched[directory] = str(error)
+            return False
         return True
 
-    def _below(self, directory: str, pattern: str) -> None:
+    def _below(self, directory: str) -> None:
         for name, is_directory in self._inside(directory):
-            if is_directory and self._watch(join(directory, name), pattern):
-                self._below(join(directory, name), pattern)
+            if is_directory and self._watch(join(directory, name)):
+                self._below(join(directory, name))
 
     def _inside(self, directory: str) -> list[tuple[str, bool]]:
         """Names in a directory, and whether each is a directory; none if it was removed."""
@@ -240,12 +262,11 @@ class WatchedDirectories:
 
     def _records_of(self, event: Event) -> Iterator[Record]:
         directory = self._path(event.folder)
-        if not event.name or event.name.startswith(_VOLATILE) or directory not in self._pattern_of:
-            return
         path = join(directory, event.name)
-        if event.mask & IS_DIRECTORY:
-            if event.mask & (CREATE | MOVED_TO) and self._watch(path, self._pattern_of[directory]):
-                yield from self._already_there(path, event.time)
+        if event.mask & (IS_DIRECTORY | MOVE_SELF):
+            yield from self._of_directory(event, path)
+            return
+        if not event.name or event.name.startswith(_VOLATILE):
             return
         if event.mask & (DELETE | MOVED_FROM):
             known = self._files.pop(path, None)
@@ -256,7 +277,7 @@ class WatchedDirectories:
                 if len(self._moving) > MAX_DIRECTORIES:
                     self._moving.popitem(last=False)
             return
-        if event.mask & MOVED_TO:
+        if event.mask & (CREATE | MOVED_TO):
             self._files.pop(path, None)  # another file had this name
         known = self._known(path)
         if known is None:
@@ -270,11 +291,16 @@ class WatchedDirectories:
             if event.mask & bit:
                 yield self._record(kind, event, directory, *known)
 
-    def _already_there(self, directory: str, time: float) -> Iterator[Record]:
-        """Records of files that were created in a new directory before the watch on it began."""
-        for name, is_directory in self._inside(directory):
-            mask = CREATE | (IS_DIRECTORY if is_directory else 0)
-            yield from self._records_of(Event(self._mount + directory, name, mask, time))
+    def _of_directory(self, event: Event, path: str) -> Iterator[Record]:
+        """Records of files that were created in a new directory before the watch on it began. One that has another
+        name now is watched by that, if at all.
+        """
+        if event.mask & MOVED_FROM or (event.mask & MOVE_SELF and self._path(event.folder) in self._patterns):
+            self._watcher.remove(self._mount + path.rstrip("/"))
+        elif event.mask & (CREATE | MOVED_TO) and self._watch(path):
+            for name, is_directory in self._inside(path):
+                mask = CREATE | (IS_DIRECTORY if is_directory else 0)
+                yield from self._records_of(Event(self._mount + path, name, mask, event.time))
 
     def _known(self, path: str) -> tuple[Fid, int] | None:
         known = self._files.get(path)
@@ -299,7 +325,8 @@ class WatchedDirectories:
         return known[0] if known else Fid(0, 0)
 
     def _job(self, directory: str, uid: int) -> str:
-        pattern = self._pattern_of[directory] or f"*.{uid}"
+        above = max((each for each in self._patterns if join(directory, "").startswith(join(each, ""))), key=len)
+        pattern = self._patterns[above] or f"*.{uid}"
         fitting = [job for job in self._jobs() if fnmatchcase(job, pattern)]
         return fitting[0] if len(fitting) == 1 else ""
 

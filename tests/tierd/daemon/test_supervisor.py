@@ -52,7 +52,7 @@ def cycles(site: Site, supervisor: Supervisor, until: float) -> list[str]:
 @pytest.mark.parametrize(("text", "words"), [
     ("[act]\nmod = 1\n", "the previous one stays in use"),
     ("[filesystem]\nmount = '/none'\n", "the previous one is in use again: /none: no such mount"),
-    ("[sense.watch]\n'/none' = ''\n", "the previous one is in use again: '/none' cannot be watched"),
+    ("[sense.watch]\n'/none' = ''\n", "/none cannot be watched: No such file or directory"),
     ("[sense.access_logs]\ntargets = 3\n", "the previous one stays in use"),
     ("\xff", "the previous one stays in use")])
 def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
