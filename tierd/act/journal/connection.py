@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,8 @@ class SharedConnection:
             return Rows(self.raw.execute(statement, values))
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Value]]) -> None:
-        with self.lock:
+        """Write all rows or none: in the transaction of this thread, else in one of their own."""
+        with self.lock, nullcontext() if self.raw.in_transaction else self.transaction():
             self.raw.executemany(statement, rows)
 
     def execute_whole(self, statement: str) -> None:

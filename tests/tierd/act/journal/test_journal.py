@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -54,6 +55,14 @@ def test_the_layout_before_is_kept_for_undoing(journal: Journal) -> None:
     assert with_default.layout_before.components[0].stripe_count == 2
     assert with_default.layout_before.components[0].pool == "hdd"
     assert without.layout_before is None
+
+
+def test_a_kill_leaves_the_whole_state_or_that_of_before(journal: Journal) -> None:
+    journal.db.raw.execute("CREATE TRIGGER kill BEFORE INSERT ON state WHEN NEW.name = 'paused_until' "
+                           "BEGIN SELECT RAISE(ABORT, 'killed'); END")
+    with pytest.raises(sqlite3.IntegrityError):
+        journal.set_state({"paused": "maintenance", "paused_until": "5.0"})
+    assert journal.state() == {}
 
 
 @pytest.mark.parametrize("name", ["/proj/a b", "/proj/\udcff\udcfe", "/proj/'; DROP TABLE actions; --", "/proj/a\nb"])
