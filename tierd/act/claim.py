@@ -144,17 +144,17 @@ class Claim(FilesystemClaim):
     def _take(self) -> Refusal | None:
         last = _newest(self.folder)
         name = last[1] if last is not None else "0"
-        if last is not None and not last[2]:
-            holder = self.folder.content(name)
-            if self._unchanged_for(name) < self._expiry and not self._dead(holder):
-                return Refusal(Reason.CLAIM_HELD, f"another tierd moves files of this file system: "
-                               f"{describe_holder(holder)}. This tierd takes over when the other has not renewed its "
-                               f"claim for {self._expiry:.0f} s")
-        wanted = f"{int(name) + 1:018d}"
+        holder = self.folder.content(name) if last is not None and not last[2] else None
+        own = holder == self._holder  # it was created, though the file system answered with an error
+        if not (holder is None or own or self._unchanged_for(name) >= self._expiry or self._dead(holder)):
+            return Refusal(Reason.CLAIM_HELD, f"another tierd moves files of this file system: "
+                           f"{describe_holder(holder)}. This tierd takes over when the other has not renewed its "
+                           f"claim for {self._expiry:.0f} s")
+        wanted = name if own else f"{int(name) + 1:018d}"
         # before a call that may hang: the claim ages from its creation at the latest
         begun = self._monotonic()
         try:
-            self.folder.make(wanted, self._holder)
+            self.folder.touch(wanted) if own else self.folder.make(wanted, self._holder)
         except FileExistsError:
             return Refusal(Reason.CLAIM_HELD, "another tierd took over this file system a moment ago")
         self._mine, self._alive_at = wanted, begun

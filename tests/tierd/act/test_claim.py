@@ -139,6 +139,19 @@ def test_a_folder_emptied_by_hand_is_claimed_again(folder: ClaimFolder) -> None:
     assert first.hold() is None
 
 
+def test_an_entry_that_was_created_though_an_error_came_back_is_its_own(
+        folder: ClaimFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(link: str, name: Path) -> None:
+        symlink(link, name)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    symlink, first = os.symlink, claim(folder, "mgmt01", Time())
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "symlink", lost)
+        assert "Input/output error" in str(first.hold())
+    assert (first.hold(), first.refusal(), first.generation) == (None, None, 1)
+
+
 @pytest.mark.parametrize("failing", ["names", "content", "touch"])
 def test_a_file_system_that_does_not_answer_refuses(tmp_path: Path, failing: str) -> None:
     class Failing(ClaimFolder):
