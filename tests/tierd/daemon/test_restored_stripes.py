@@ -9,6 +9,7 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import World, world
+from tierd.act.undo import Undo, UndoResult
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.load import parse
 from tierd.daemon.remediation import Remediation, reopened_remediations
@@ -94,6 +95,15 @@ def test_a_file_in_use_waits_until_it_is_closed(tmp_path: Path) -> None:
     inode.writers = 0
     at.run(until=110)
     assert (stripes(at), case.state) == (1, State.CLOSED), "undone, and nothing is found about the file any more"
+
+
+def test_an_undo_by_hand_that_fails_does_not_settle_the_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, case = slower(tmp_path)
+    at.cluster.namespace.lookup("/proj/one").writers = 1
+    at.journal.begin_undo(1, at.cluster.epoch)  # tierd ended during it
+    monkeypatch.setattr(Undo, "__call__", lambda *_: UndoResult(Outcome.FAILED, "Input/output error"))
+    at.run(until=60)
+    assert (stripes(at), case.state) == (4, State.UNDOING)
 
 
 def test_a_file_that_stays_in_use_keeps_its_stripes_and_is_named(tmp_path: Path) -> None:
