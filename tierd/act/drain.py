@@ -127,7 +127,8 @@ class Drain:
 
     def leave(self, refusal: Refusal, path: str) -> None:
         name = refusal.reason if refusal.reason in self.left or len(self.left) < MAX_REASONS else "other"
-        kept = self.left.setdefault(name, LeftFiles(refusal.sentence))
+        kept = self.left.get(name) or LeftFiles(refusal.sentence)
+        self.left = {**self.left, name: kept}  # another thread may be storing the old one
         kept.count += 1
         if len(kept.examples) < MAX_EXAMPLES:
             kept.examples.append(path)

@@ -20,6 +20,7 @@ from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import Clearing, Site, acting, altered, failed, fetched, shown
+from tierd.act.drain import Drain
 from tierd.act.queue import QueuedMove
 from tierd.acts import ActKind, OrderKind
 from tierd.cli.tierctl import main
@@ -28,6 +29,7 @@ from tierd.daemon.client import ask
 from tierd.model import Action
 from tierd.policies.imbalance import Rebalance
 from tierd.policies.protocol import Tables
+from tierd.refusal import Reason, Refusal
 
 MIB, OST, NAME = 1 << 20, 4, "lustre-OST0004"
 FAST = Rate(1000.0, 1e12)
@@ -604,6 +606,14 @@ def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site, capsys: pytest.Ca
     shown(capsys, "drain-target", "OST0004", "--end", site=site)
     site.run(until=site.cluster.now + 10)
     assert set(site.creation.limits(NAME).values()) == {0}, "a dry run changes nothing"
+
+
+def test_files_that_stay_may_be_found_while_a_pause_stores_the_drain() -> None:
+    drain = Drain(NAME, "root", 5.0, 3)
+    drain.leave(Refusal(Reason.MIRRORED, "the file has mirrors"), "/a")
+    for _ in drain.left.values():  # as another thread does
+        drain.leave(Refusal(Reason.ENCRYPTED, "the file is encrypted"), "/b")
+    assert [each.count for each in drain.left.values()] == [1, 1]
 
 
 def test_a_file_with_several_names_moves_once(site: Site) -> None:
