@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -64,8 +64,15 @@ class ParallelMover(Mover):
         run = ParallelRun(moves, members, self._places, self._mover.files_at_a_time, self._at_once)
         shared = self._mover.batch()
         outcomes: SimpleQueue[MoveOutcome | None] = SimpleQueue()
-        futures = [self._threads.submit(self._work, run, halt, shared, outcomes)
-                   for _ in range(min(self._at_once, len(moves)))]
+        futures: list[Future[None]] = []
+        for _ in range(min(self._at_once, len(moves))):
+            try:
+                futures.append(self._threads.submit(self._work, run, halt, shared, outcomes))
+            except RuntimeError as error:  # the system grants no thread: those that run end their files
+                run.stop()
+                futures.append(Future())
+                futures[-1].set_exception(error)
+            futures[-1].add_done_callback(lambda _: outcomes.put(None))
         try:
             for _ in futures:
                 while (outcome := outcomes.get()) is not None:
@@ -83,15 +90,12 @@ class ParallelMover(Mover):
     def _work(
         self, run: ParallelRun, halt: Halt, batch: DestinationState, outcomes: SimpleQueue[MoveOutcome | None]
     ) -> None:
-        try:
-            while part := run.take():
-                try:
-                    for outcome in self._mover.move_batch(part, halt, batch):
-                        outcomes.put(outcome)
-                finally:
-                    run.done(part)
-        finally:
-            outcomes.put(None)  # the end of this thread
+        while part := run.take():
+            try:
+                for outcome in self._mover.move_batch(part, halt, batch):
+                    outcomes.put(outcome)
+            finally:
+                run.done(part)
 
 
 class TargetSlots:

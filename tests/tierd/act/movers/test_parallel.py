@@ -17,7 +17,7 @@ from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, POOLS, MiniLustre
 from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, outcome_of_each
 from tierd.act.movers.parallel import ParallelMover, ParallelRun, TargetSlots, name_thread_as_process
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.refusal import Reason, Refusal
@@ -160,6 +160,22 @@ def test_halt_is_checked_before_each_file() -> None:
     engine = LeaseMover(MiniCalls(lustre), Destination(lambda: POOLS, lustre.space, lustre.quota))
     outcomes = list(ParallelMover(engine, lambda: POOLS, 1, 1).move([Move(f"/{n}", FLASH) for n in range(6)], halt))
     assert [o.reason for o in outcomes] == ["", "", *["halted"] * 4]
+
+
+def test_without_a_further_thread_the_file_at_work_has_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        if threads:
+            at_work.wait(10)
+            raise RuntimeError("can't start new thread")
+        threads.append(thread)
+        original(thread)
+
+    threads: list[threading.Thread] = []
+    original, at_work = threading.Thread.start, threading.Event()
+    mover = ParallelMover(Engine(lambda _: at_work.set()), lambda: POOLS, at_once=2, per_target=2)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    found = {each.move.path: each.result for each in outcome_of_each(mover.move, [Move("/a", HDD), Move("/b", FLASH)])}
+    assert (len(found), found["/a"]) == (2, MoveResult.DONE)
 
 
 def test_a_mistake_in_an_engine_is_not_swallowed() -> None:
