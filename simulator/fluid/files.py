@@ -90,16 +90,18 @@ class FlowFiles:
 
     def _write(self, inode: Inode, size: int, time: float) -> None:
         assert inode.layout is not None
-        reached = self._cluster.placement.reach(inode.layout, size)
-        if _objects(reached) > _objects(inode.layout):
-            self._mdt.changelog.add(RecordType.LAYOUT, time, inode.fid, SERVER)
-        inode.layout = reached
-        for piece in extents(reached, 0, size):
-            store = self._cluster.osts[piece.ost_index].store
-            try:
+        try:
+            reached = self._cluster.placement.reach(inode.layout, size)
+            if _objects(reached) > _objects(inode.layout):
+                self._mdt.changelog.add(RecordType.LAYOUT, time, inode.fid, SERVER)
+            inode.layout = reached
+            for piece in extents(reached, 0, size):
+                store = self._cluster.osts[piece.ost_index].store
                 store.grow(store.objects[piece.fid], piece.offset, piece.offset + piece.size_bytes)
-            except OSError:
-                return  # the target is full: the file ends here
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            return  # the target is full: the file ends here
         inode.wrote(size, time)
 
     def _unlink(self, inode: Inode, actor: Actor, time: float) -> None:

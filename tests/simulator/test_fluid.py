@@ -42,6 +42,14 @@ def test_jobs_come_and_go_and_change() -> None:
     assert flows.log.mean(STREAM, 31, 35) < 2
 
 
+def test_files_whose_second_component_finds_no_space_end_before_it() -> None:
+    flows = FluidCluster(recorded_test_bed(), (SmallFileWriter(files_per_second=10.0, layout=TOO_SMALL),))
+    for ost in flows.osts[2:]:  # the pool hdd
+        ost.max_create_count = 0
+    flows.advance(10)
+    assert {inode.size_bytes for inode in flows.namespace.files()} == {0}
+
+
 def test_counters_are_the_bytes_that_flowed(tmp_path: Path) -> None:
     flows = FluidCluster(recorded_test_bed(), (StreamingWriter(),))
     flows.advance(20)
