@@ -161,7 +161,8 @@ def refuse_second_daemon(path: str) -> None:
         to.settimeout(5.0)
         try:
             to.connect(path)
-        except OSError:
-            return
+        except OSError as error:
+            if not isinstance(error, TimeoutError | BlockingIOError):  # it has more connections than may wait
+                return
     raise ControlError(f"{path}: another tierd answers here; give this one an act.socket, act.journal and web.port of "
                        "its own, or stop the other")

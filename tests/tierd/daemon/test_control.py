@@ -144,6 +144,16 @@ def test_a_socket_left_by_a_killed_daemon_is_taken_over(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
+def test_the_socket_of_a_busy_daemon_is_left_alone(tmp_path: Path) -> None:
+    with ExitStack() as held:
+        held.enter_context(busy := socket.socket(socket.AF_UNIX)).bind(str(tmp_path / "s"))
+        busy.listen(0)
+        held.enter_context(socket.socket(socket.AF_UNIX)).connect(str(tmp_path / "s"))  # nobody accepts it
+        with pytest.raises(ControlError, match="another tierd answers here"):
+            ControlServer(str(tmp_path / "s"), lambda _: {})
+        assert (tmp_path / "s").exists()
+
+
 SCRIPT = """
 import socket
 from tierd.daemon.control import Peer
