@@ -630,7 +630,7 @@ class Previews:
                     refusals=tuple(map(str, plan.refusals)))
                 for finding, number, plan in self._preview())
             self._made_at, self._problem = self._clock.now(), ""
-        except OSError as error:
-            self._problem = f"no plan could be made: {error.strerror or error}"
+        except Exception as error:  # noqa: BLE001 -- nobody waits for this thread: the answer says why the plan is old
+            self._problem = f"no plan could be made: {getattr(error, 'strerror', None) or repr(error)}"
         finally:
             self._begun_at = None

@@ -119,12 +119,12 @@ class Hung:
 
     def __init__(self) -> None:
         self.door = Door()
-        self.fails = False
+        self.fails: Exception | None = None
 
     def preview(self) -> list[tuple[Finding, int, Plan]]:
         self.door()
         if self.fails:
-            raise OSError(5, "Input/output error")
+            raise self.fails
         return [(FINDING, 7, Plan((), ()))]
 
 
@@ -148,10 +148,10 @@ def test_a_plan_is_made_in_the_background_and_shown_with_its_age() -> None:
     assert (made.age_seconds, made.being_made_seconds) == (0.0, None)
     assert "F7  noisy-neighbour" in lines()
     clock.at += 100
-    daemon.fails = True
-    previews.renew()
-    threads.submit(int).result()
-    assert "no plan could be made: Input/output error\nthis plan was made 100 s ago" in lines()
+    for daemon.fails, words in (OSError(5, "Input/output error"), "Input/output error"), (KeyError(7), "KeyError(7)"):
+        previews.renew()
+        threads.submit(int).result()
+        assert f"no plan could be made: {words}\nthis plan was made 100 s ago" in lines()
     assert "F7  noisy-neighbour" in lines()
 
 
