@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
@@ -87,7 +88,7 @@ class Service:
         self._clock = node.clock
         self._users = UserNames(node.user_name, clock=node.clock, scheduler=lambda names: {
             name: job.words for name, job in self.sources.jobs(names).items()})
-        self._view = StatusSnapshot()
+        self._view, self._publishing = StatusSnapshot(), Lock()
         self._closing = ExitStack()
         self.web: BackgroundServer | None = None
         try:
@@ -285,7 +286,8 @@ class Service:
         self.activities.wake("default-layouts", "move")
 
     def _publish(self) -> None:
-        self._view = status.snapshot_of(self.daemon)
+        with self._publishing:  # else an older snapshot could replace that of another thread
+            self._view = status.snapshot_of(self.daemon)
         jobs = status.jobs_of(self._view.findings.values())
         self._users.names(jobs)  # so that the first answer has them
         mount = self._settings.filesystem.mount.rstrip("/")

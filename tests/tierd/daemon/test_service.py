@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ from tests.tierd.worlds import noise
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome
 from tierd.cli.tierctl import main
+from tierd.daemon import status
 from tierd.daemon.client import ControlError, ask
+from tierd.daemon.loop import Daemon
+from tierd.daemon.status import StatusSnapshot
 from tierd.daemon.systemd import Notifier
 from tierd.model import Action, Finding
 
@@ -138,6 +142,21 @@ def test_each_cycle_is_reported_in_a_sentence(site: Site) -> None:
     site.cluster.advance(5)
     reported = site.service.cycle()
     assert re.fullmatch(r"2 jobs on 6 targets, \d findings?; 0\.\d s; 1 remediation without a verdict", reported)
+
+
+def test_a_snapshot_does_not_replace_a_later_one(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    views: list[StatusSnapshot] = []
+
+    def snapshot_of(_: Daemon) -> StatusSnapshot:
+        views.append(view := StatusSnapshot())
+        if len(views) == 1:
+            wait([threads.submit(site.service._publish)], 0.2)
+        return view
+
+    monkeypatch.setattr(status, "snapshot_of", snapshot_of)
+    with ThreadPoolExecutor(1) as threads:
+        site.service._publish()
+    assert site.service._view is views[1]
 
 
 def test_systemd_is_notified(tmp_path: Path) -> None:
