@@ -143,8 +143,6 @@ class Reason(StrEnum):
 
 PLAN_REASONS = frozenset(takewhile(lambda reason: reason is not Reason.PAUSED, Reason))
 """Reasons of plans: ``tierd_refusals`` has each of them from the start, and any other once it occurs."""
-
-
 REMEDIES = {
     Reason.NO_CHANGELOG: "register a changelog user on each MDT (lctl --device FSNAME-MDT0000 changelog_register)",
     Reason.NO_PATH: "check that tierd may resolve FIDs (lfs fid2path as root, no subdirectory mount)",

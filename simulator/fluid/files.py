@@ -112,9 +112,7 @@ class FlowFiles:
         if inode.layout is not None:
             self._cluster.placement.release(inode.layout)
             inode.layout = None
-        self._mdt.changelog.add(
-            RecordType.UNLINK, time, inode.fid, actor, flags=1, parent=parent, name=inode.name
-        )  # fmt: skip
+        self._mdt.changelog.add(RecordType.UNLINK, time, inode.fid, actor, flags=1, parent=parent, name=inode.name)
 
 
 def _objects(layout: object) -> int:

@@ -130,8 +130,8 @@ class Gate:
         if moves and was_empty:
             self.waiting_since = self._clock.now()
         if moves:
-            with self._journal.transaction():  # first: the start of a move removes it from the journal
-                self._keep(tuple(moves.values()), finding)
+            # first: the start of a move removes it from the journal
+            self._keep(tuple(moves.values()), finding)
             for action in moves.values():
                 self.queue.add(action, finding)
         self.on_queued()
@@ -143,8 +143,7 @@ class Gate:
         """Queue moves of an earlier run, or drop those that are refused. The journal still stores the queued ones."""
         removed = self.queue.examined_earlier(examined)
         # the queue first: what a kill leaves in the journal is examined again, and refused again
-        with self._journal.transaction():
-            self._journal.queue.remove(removed)
+        self._journal.queue.remove(removed)
         self.not_requeued.update(why.sentence for _, why in examined if isinstance(why, Refusal))
         self.on_queued()
 
@@ -164,8 +163,7 @@ class Gate:
         # those handed over end as they may; but if they are halted before they begin, they must not wait again
         self._not_again.update(act for act, each in self._open.copy().items() if chosen(each))
         if dropped := self.queue.drop(chosen):
-            with self._journal.transaction():
-                self._journal.queue.remove(action.path for action in dropped)
+            self._journal.queue.remove(action.path for action in dropped)
         return dropped
 
     def hold_directories(self, directories: Container[str]) -> None:
@@ -184,8 +182,7 @@ class Gate:
                                                  enough=partial(self._past, now + BATCH_LOOKUP_SECONDS))
             # nothing was intended for these: they leave the stored queue only
             if needless:
-                with self._journal.transaction():
-                    self._journal.queue.remove(action.path for action, _ in needless)
+                self._journal.queue.remove(action.path for action, _ in needless)
             outcomes += [self.completed_acts.counted(CompletedAct(action, why, "", 0)) for action, why in needless]
             if not batch:
                 # limits delay all that wait: the next outcome may return budget, or make room

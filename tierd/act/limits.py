@@ -71,8 +71,6 @@ def bytes_per_pool(layout: Layout | None, size_bytes: int,
 
 _SLACK = 1e-9
 """Tolerance for rounding: a bucket holds a sum of many small numbers."""
-
-
 MAX_PEAKS = 1000
 GiveBack = Callable[[float, float], None]
 """Returns a share of what a move took and did not use, at a time."""

@@ -76,12 +76,8 @@ class Activity:
 
 Spawn = Callable[[Activity], threading.Event]
 """Runs an activity repeatedly. Returns the event that wakes it."""
-
-
 ACTS_NAMED = 3
 """Acts under way that a message names. A choice: a batch has 16 and more."""
-
-
 HUNG_AFTER_SECONDS = 300.0
 """A cycle counts as hung if it takes longer than the time limit of a move by this."""
 STALE_CYCLES = 5

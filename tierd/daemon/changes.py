@@ -37,8 +37,6 @@ ORDER_LOOKUP_SECONDS = 20.0
 """Limit on the time to scan a directory while the requester waits."""
 ORDERS_PER_CYCLE = 500
 """Submitted paths that are planned in one cycle. Each costs a few requests to an MDT."""
-
-
 CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "apply", "decline", "promote", "demote", "submit",
                                "stage", "stage-cancel", "drain-target", "prepare"})
 """Requests that change something. They may need more rights than reading requests."""

@@ -33,8 +33,6 @@ UNAUTHORIZED_TIMEOUT_SECONDS = 2.0
 """Time limit for the request of a user without any permission."""
 _WHO_MAY_CHANGE = "root, and control.change_users, may change what tierd does"
 _WHO_MAY_READ = "root, control.change_users, and members of control.read_group may read"
-
-
 _CREDENTIALS = struct.Struct("iII")
 """``struct ucred``: process, user, group."""
 _PEER_GROUPS = 59

@@ -231,15 +231,13 @@ class CaseUndo:
         self.act = parts.undo
         """Undoes one act."""
         self._given_up: set[int] = set()
-        """Acts without a remediation whose undo succeeded or was refused."""
+        """Acts that are not tried again: moves of remediations, and default layouts without one."""
         self._restored_at: dict[int, tuple[float, float]] = {}
         """When the move of a file back to its earlier layout was first and last queued, by the number of the act."""
         self._fill_before: Mapping[str, TargetFill] = {}
         """Space of the OSTs at the last :meth:`watch_free_space`: as many bytes less may be free at the next."""
         self._said: dict[int, UndoResult] = {}
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
-        self._settled: set[int] = set()
-        """Acts whose files have their earlier layouts again, or keep the present ones."""
         self._went_on = 0
         """The act whose undo went on last, for one step: each in turn."""
 
@@ -304,7 +302,7 @@ class CaseUndo:
         """
         acts = self._journal.acts_to_undo if case.abandoned else self._journal.acts_in_force
         left = [entry for entry in acts(case.number)
-                if entry.kind == ActKind.MIGRATE and entry.id not in self._settled and entry.undoes is None
+                if entry.kind == ActKind.MIGRATE and entry.id not in self._given_up and entry.undoes is None
                 and is_undone(case.finding, entry)]
         pools = self._filesystem.pools() if left else {}
         waiting = [entry for entry in left if not self._gate.queue.has(entry.place)]
@@ -312,13 +310,13 @@ class CaseUndo:
         for entry in sorted(waiting, key=lambda each: self._restored_at.get(each.id, (0.0, 0.0))[1])[:RESTORED_AT_ONCE]:
             result = self._restored(entry, pools, reason, case)
             if result is not None:
-                self._settled.add(entry.id)
+                self._given_up.add(entry.id)
                 # what moved the file back is an act of its own: this one ends here
                 if result.outcome == Outcome.UNDONE:
                     self._journal.end(entry.id, Outcome.UNDONE, reason, self._clock.now())
                     self._moved_back(case.number)
                 self._log.undone(case.number, entry, result.outcome, result.detail)
-        return all(entry.id in self._settled for entry in left)
+        return all(entry.id in self._given_up for entry in left)
 
     def _restored(self, entry: Entry, pools: Mapping[str, tuple[str, ...]], reason: str,
                   case: Remediation) -> UndoResult | None:

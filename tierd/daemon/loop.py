@@ -45,8 +45,6 @@ RUNS_STATE = "shared_runs"
 """Name of the runs on shared files in the journal."""
 COSTS_STATE = "service_costs"
 """Name of these costs in the journal."""
-
-
 LEARNING_WINDOWS = 4
 """Windows before costs of service and the usual throughput of a stream mean something."""
 

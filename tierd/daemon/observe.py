@@ -35,8 +35,6 @@ from tierd.text import count_of, first_names, quoted
 log = logging.getLogger("tierd.daemon")
 MAX_TRIES = 5
 RETRY_SECONDS = 60.0
-
-
 LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
 """A window longer than both (in cycles and in seconds) is a gap."""
 FEW_COUNTERS, SAMPLED_COUNTERS = 4, 100

@@ -143,8 +143,6 @@ SHOWN_ROWS, SHOWN_CASES = 50, 30
 SLOWED, NO = "slowed", "none"
 CONDITIONS = "degraded", "in recovery", "full", UNSEEN
 """Of targets, by which they are filtered though none is in it now."""
-
-
 MAX_SECONDS = max(KEPT_SECONDS.values())
 """Longest range of a question."""
 MAX_TIME = 1e11

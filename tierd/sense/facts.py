@@ -123,8 +123,6 @@ WALK_ABOVE_USED = 0.6
 """Used share of a flash pool from which tierd looks for cold files there."""
 WALK_ABOVE_DIFFERENCE = 0.1
 """Difference in used shares within a pool from which tierd looks for files on its fuller targets."""
-
-
 JobNodes = Callable[[Collection[str]], Mapping[str, int]]
 """Number of nodes of each of some jobs, by job id; jobs for which it is unknown are absent. It does not wait."""
 

@@ -57,10 +57,6 @@ class InotifyError(OSError):
     """A directory that cannot be watched, and how to correct that."""
 
 
-class NoDirectoryError(InotifyError):
-    """It is not there, or not any more."""
-
-
 class Watcher:
     """Reads events in its own thread, so that the kernel's short queue does not overflow between two cycles."""
 
@@ -90,16 +86,15 @@ class Watcher:
         """Watch the files in a directory. Raises InotifyError with what to do about it."""
         with self._lock:
             if len(self._folders) >= MAX_DIRECTORIES and folder not in self._folders.values():
-                raise InotifyError(f"more than {MAX_DIRECTORIES} directories: those beyond are not watched")
+                raise InotifyError(errno.ENOSPC, f"more than {MAX_DIRECTORIES} directories: not all are watched")
             try:
                 added = self._manager.add_watch(folder, WATCHED | _ONLY_DIRECTORIES, quiet=False)
                 number = next(iter(added.values()))
             except UnicodeError as error:
-                raise InotifyError(f"{folder!a} cannot be watched: its name is not text") from error
+                raise InotifyError(errno.EILSEQ, f"{folder!a} cannot be watched: its name is not text") from error
             except Exception as error:
                 number = errno_of(str(error))
-                kind = NoDirectoryError if number in {errno.ENOENT, errno.ENOTDIR} else InotifyError
-                raise kind(watch_error(number, folder)) from error
+                raise InotifyError(number, watch_error(number, folder)) from error
             self._folders[number] = folder
 
     def remove(self, folder: str) -> None:
@@ -242,10 +237,9 @@ class WatchedDirectories:
         self._unwatched.pop(directory, None)
         try:
             self._watcher.add(self._mount + directory)
-        except NoDirectoryError:
-            return False
         except InotifyError as error:
-            self._unwatched[directory] = str(error)
+            if error.errno not in {errno.ENOENT, errno.ENOTDIR}:  # it is there
+                self._unwatched[directory] = str(error.strerror)
             return False
         return True
 
@@ -316,13 +310,10 @@ class WatchedDirectories:
 
     def _record(self, kind: RecordType, event: Event, directory: str, fid: Fid, uid: int) -> Record:
         self._index += 1
-        return Record(self._index, kind, event.time, target=fid, parent=self._parent(directory),
+        parent, _ = self._known(directory) or (Fid(0, 0), 0)
+        return Record(self._index, kind, event.time, target=fid, parent=parent,
                       name=os.fsencode(event.name), job_id=self._job(directory, uid).encode(), uid=uid,
                       source=fid if kind is RecordType.RENAME else None)
-
-    def _parent(self, directory: str) -> Fid:
-        known = self._known(directory)
-        return known[0] if known else Fid(0, 0)
 
     def _job(self, directory: str, uid: int) -> str:
         above = max((each for each in self._patterns if join(directory, "").startswith(join(each, ""))), key=len)

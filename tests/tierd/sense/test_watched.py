@@ -180,13 +180,6 @@ def test_a_directory_that_was_removed_is_reported_as_long_as_it_is_missing(site:
             list(records_of(of))
 
 
-def test_too_many_directories_are_reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watched, "MAX_DIRECTORIES", 1)
-    of = site.begin()
-    with pytest.raises(ChangelogError, match="more than 1 directories"):
-        list(records_of(of))
-
-
 def test_directories_that_are_gone_or_renamed_count_no_longer(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched, "MAX_DIRECTORIES", 3)
     of = site.begin()

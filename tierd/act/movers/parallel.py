@@ -87,9 +87,8 @@ class ParallelMover(Mover):
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         return self._mover.examine(moves)
 
-    def _work(
-        self, run: ParallelRun, halt: Halt, batch: DestinationState, outcomes: SimpleQueue[MoveOutcome | None]
-    ) -> None:
+    def _work(self, run: ParallelRun, halt: Halt, batch: DestinationState,
+              outcomes: SimpleQueue[MoveOutcome | None]) -> None:
         while part := run.take():
             try:
                 for outcome in self._mover.move_batch(part, halt, batch):

@@ -27,8 +27,6 @@ CREATES, OPENS, CLOSES, UNLINKS, OUTGROWN, WRITE_OPENS = range(6)
 _PLACE_BITS = 32
 PAST_SECONDS, PAST_STEP_SECONDS = 600.0, 60.0
 """How long earlier counts are kept, and how far apart."""
-
-
 _COLUMNS = {"counted": (np.int64, len(COUNTED)), "noted": (np.int64, len(COUNTED)), "last_time": (float,),
             "noted_time": (float,), "earlier": (np.int64,), "marked": (np.int64,),
             "job": (np.int64,), "place": (np.int64,), "in_table": (bool,)}

@@ -58,8 +58,6 @@ READ_SECONDS = 5.0
 LATE_SECONDS = 2.0
 """Time for a record to be written after one with a higher number was seen. An MDT thread needs some microseconds, or
 milliseconds if it waits for a disk. A choice."""
-
-
 GAPS_NAMED = 3
 """Gaps of one MDT that a message names. A choice."""
 
