@@ -28,8 +28,9 @@ class Settings(Table):
     min_gain: Share = 0.08
     """Minimum expected gain of the victim as a fraction of its usual throughput: a loss of a tenth, of which an act is
     expected to win back ``first_effect``."""
-    min_probability: Share = 0.85
-    """Minimum probability that the victim loses ``noisy_neighbour.min_loss``. A choice."""
+    min_probability: Share = 0.8
+    """Minimum probability that the victim loses ``noisy_neighbour.min_loss``. A choice: odds of four to one, as for a
+    verdict."""
     min_probability_seen: Share = 0.95
     """Minimum probability of this loss if tierd saw the neighbour start: more windows soon make sure. A choice."""
     factor: Factor = 2.0
