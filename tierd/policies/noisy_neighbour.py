@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
@@ -66,21 +67,21 @@ def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Find
         held = any((POLICY.name, job, victim) in view.active for job in suspects)
         if not is_found(loss, held, settings):
             continue
+        targets, numbers = names_of_targets(view, loss), slowdown_numbers(loss, settings)
         for job in suspects:
             if job in view.profiles:
-                yield finding_about(view, loss, victim, view.profiles[job], settings)
+                yield finding_about(view, loss, victim, view.profiles[job], settings, targets=targets, numbers=numbers)
 
 
-def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile,
-                  settings: SlowdownSettings) -> Finding:
-    targets = names_of_targets(view, loss)
+def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile, settings: SlowdownSettings, *,
+                  targets: tuple[str, ...], numbers: dict[str, Any]) -> Finding:
     shared = tuple(target for target in targets if target in suspect.by_target) or targets
     times = [view.device_time[target] for target in shared if target in view.device_time]
     taken = mean_share(times, suspect.job) if times else None
     files = is_small_files(suspect, settings.classes)
     own, theirs = operations_on(shared, suspect), operations_on(shared, view.profiles.get(victim))
     evidence = NoisyNeighbourEvidence(
-        **slowdown_numbers(loss, settings),
+        **numbers,
         aggressor_operations_per_second=own / suspect.seconds,
         aggressor_operations_share=own / (own + theirs) if own else 0.0,
         aggressor_bytes_per_second=suspect.total.moved_bytes / suspect.seconds,
