@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,8 @@ def standard_output(program: str) -> Iterator[None]:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     if sys.stderr is None:  # print(…, file=None) would write errors to standard output
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    getattr(sys.stdout, "reconfigure", dict)(errors="backslashreplace")  # names that the locale cannot express
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for names that the locale cannot express
     try:
         try:
             yield

@@ -121,8 +121,8 @@ choice."""
 IO_BOUND = 0.25
 """Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
 
-QUANTILE_STEPS = 12
-"""Halvings of the interval that holds a quantile: what is left of it is less than half a percent of a loss."""
+QUANTILE_STEPS = 20
+"""Halvings of the interval that holds a quantile: a millionth of it is left."""
 AT_ONCE = 60
 """Streams that the filter updates at once: 8 KiB for each stay in the processor cache, and in used memory."""
 NORMAL, STRANGE, JUMPED, SURPRISED = range(4)
