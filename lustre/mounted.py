@@ -12,6 +12,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 
+from lustre import mounts
 from lustre.attributes import attribute, attribute_names, layout_at
 from lustre.changelog.device import ChangelogDevice
 from lustre.errors import LustreError, Stale, typed, understood
@@ -83,10 +84,16 @@ class MountedFilesystem:
         with typed("list", directory), os.scandir(self._whole(directory)) as found:
             for entry in found:
                 yield entry.name
+        self._must_be_mounted()
 
     def subdirectories(self, directory: str) -> Sequence[str]:
+        self._must_be_mounted()
         with typed("list", directory), os.scandir(self._whole(directory)) as found:
             return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+
+    def _must_be_mounted(self) -> None:
+        """Raise NotLustre after an unmount: all looks removed then, and the folder at the mount point is empty."""
+        mounts.find(self._mount.path, (self._tree.roots.procfs / "self/mounts").read_bytes())
 
     def xattr(self, path: str, name: str) -> bytes:
         return attribute(self._whole(path), name) or b""
@@ -116,10 +123,8 @@ class MountedFilesystem:
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read at most about 2 MiB; call again with the last index for more. One thread may read an MDT."""
-        device = self._changelogs.get(mdt)
-        if device is None:
-            device = self._changelogs[mdt] = ChangelogDevice(f"{self._devices}/changelog-{self.fsname}-{mdt}")
-        return device.read(after_index)
+        device = ChangelogDevice(f"{self._devices}/changelog-{self.fsname}-{mdt}")
+        return self._changelogs.setdefault(mdt, device).read(after_index)
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         """Clear the records up to an index for one registered reader (``cl1``). Raises ValueError for index 0."""
@@ -227,12 +232,6 @@ def _avail_bytes(room: df.Df, avail_bytes: int) -> int:
     return min(avail_bytes, (room.size_bytes or 0) * left // objects)
 
 
-_RELEASE = re.compile(rb"(\d{1,4})\.(\d{1,4})\.")
-_ARCHIVES_FOLLOW_SINCE = (2, 16)
-_OVERSTRIPING_SINCE = (2, 13)
-_OVERSTRIPED_MIGRATION_SINCE = (2, 17)
-
-
 def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
     """Whether an archived copy of a file stays valid when Lustre swaps the layouts of two files.
 
@@ -241,7 +240,7 @@ def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
     could no longer be released ("Operation not permitted"), and was not archived again. Returns True if this client and
     all metadata targets to which it is connected run 2.16 or later. An unknown release counts as older.
     """
-    return _all_run(tree, fsname, _ARCHIVES_FOLLOW_SINCE)
+    return _all_run(tree, fsname, (2, 16))
 
 
 def knows_overstriping(tree: Tree, fsname: str) -> bool:
@@ -249,13 +248,13 @@ def knows_overstriping(tree: Tree, fsname: str) -> bool:
 
     Returns True if this client and all metadata targets to which it is connected run 2.13 or later.
     """
-    return _all_run(tree, fsname, _OVERSTRIPING_SINCE)
+    return _all_run(tree, fsname, (2, 13))
 
 
 def migrates_to_overstriped(tree: Tree) -> bool:
     """Whether ``lfs migrate -C`` of this client gives a file several objects on one target (LU-18824, 2.17)."""
     ours = tree.read("version")
-    return ours is not None and _number(version.parse(ours).release) >= _OVERSTRIPED_MIGRATION_SINCE
+    return ours is not None and _number(version.parse(ours).release) >= (2, 17)
 
 
 def _all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:
@@ -270,5 +269,5 @@ def _all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:
 
 
 def _number(release: bytes | None) -> tuple[int, int]:
-    found = _RELEASE.match(release or b"")
+    found = re.match(rb"(\d{1,4})\.(\d{1,4})\.", release or b"")
     return (0, 0) if found is None else (int(found[1]), int(found[2]))

@@ -37,6 +37,9 @@ def numbered(path: bytes, fid: Any) -> int:
 
 def filesystem(root: Path, tree: Tree, handle: Handle | None = None) -> MountedFilesystem:
     known = handle or Handle(llapi_path2fid=numbered, llapi_layout_file_open=opens)
+    mounts = tree.roots.procfs / "self" / "mounts"
+    mounts.parent.mkdir(parents=True, exist_ok=True)
+    mounts.write_text(f"10.0.2.15@tcp:/lustre {root} lustre rw 0 0\n")
     return MountedFilesystem(Mount("lustre", str(root)), known.library(), tree, devices=str(root))
 
 
@@ -119,6 +122,19 @@ def test_status_entries_and_what_lies_outside(tmp_path: Path, tree: Tree) -> Non
     for path in ("/d/../../etc/hosts", "d/file", "", "/d/\0", "/d/\ud800"):
         with pytest.raises(NoPath, match="not a path from the root"):
             mounted.status(path)
+
+
+def test_after_an_unmount_nothing_looks_empty(tmp_path: Path, tree: Tree) -> None:
+    """A drain called its target empty: what is below the mount point then is an empty folder of this node."""
+    (tmp_path / "file").touch()
+    mounted = filesystem(tmp_path, tree)
+    entries = mounted.entries("/")
+    assert (next(entries), mounted.subdirectories("/")) == ("file", [])
+    (tree.roots.procfs / "self" / "mounts").write_text("")
+    with pytest.raises(NotLustre, match="not on a mounted Lustre"):
+        mounted.subdirectories("/")
+    with pytest.raises(NotLustre, match="not on a mounted Lustre"):
+        list(entries)
 
 
 def test_a_name_that_other_files_take_again_and_again_is_stale(tmp_path: Path, tree: Tree) -> None:
