@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
 
+from lustre import mounts
 from tierd.config.act import ClaimSettings
 from tierd.refusal import Reason, Refusal
 
@@ -59,11 +60,14 @@ _ENTRY_NAME = re.compile(r"(\d{1,18})(\.free)?")
 class ClaimFolder:
     """Entries that one process creates, with their content, in one step. Every method may raise OSError."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, mount_point: str = "") -> None:
+        """After an unmount there is another folder: with ``mount_point``, :meth:`names` raises NotLustre then."""
+        self.path, self._mount_point = path, mount_point
 
     def names(self) -> list[str]:
         """Names of all entries; empty if the folder does not exist."""
+        if self._mount_point:
+            mounts.find(self._mount_point, Path("/proc/self/mounts").read_bytes())
         with suppress(FileNotFoundError):
             return os.listdir(self.path)
         return []
@@ -92,8 +96,7 @@ class ClaimFolder:
         os.rename(self.path / name, self.path / f"{name}.free")
 
     def remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(self.path / name)
+        (self.path / name).unlink(missing_ok=True)
 
 
 class Claim(FilesystemClaim):

@@ -20,6 +20,7 @@ from pathlib import Path
 from httpserver.config import WebConfigFile
 from lustre import mounts
 from lustre.creation import LocalObjectCreation
+from lustre.llapi import directories
 from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem, knows_overstriping
 from lustre.mounts import Mount
@@ -62,7 +63,7 @@ def collect_garbage_rarely() -> None:
 def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
     """The claim of this process on a mounted file system."""
     proc = Path("/proc")
-    folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"), mount.path)
     return Claim(folder, describe_this_process(clock.now(), proc), clock.monotonic, settings.claim,
                  lambda words: holder_has_exited(words, proc))
 
@@ -77,7 +78,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     mover: Mover = engine
     if settings.movers.at_once > 1:
         mover = ParallelMover(engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
-    folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"), mount.path)
     http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
     clients = {nodes.THIS_NODE: nodes.mounts_of_node(tree),
                **{url: nodes.mounts_of_exporter(url, http) for url in sense.clients}}
@@ -111,11 +112,8 @@ MakeService = Callable[[Settings, SystemClock, WebConfigFile | None, Cluster | N
 def mounted_marks(library: Library, folder: Path) -> MarkWriter:
     """The writer of changelog marks in the folder of the claim."""
     def mdt_of(place: Path) -> int:
-        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with directories.opened(str(place)) as descriptor:
             return library.mdt_index(descriptor)
-        finally:
-            os.close(descriptor)
 
     return MarkWriter(folder, mdt_of, lambda place, index: library.make_directory(str(place), index),
                         lambda place: library.path_fid(str(place)), os.uname().nodename)

@@ -48,6 +48,12 @@ def claim(folder: ClaimFolder, host: str, time: Time, dead: Callable[[str], bool
     return Claim(folder, f"host={host} pid=7 since=2026-11-21T04:50:00Z nonce={host}", time, SETTINGS, dead)
 
 
+def test_no_claim_is_taken_below_the_mount_point_after_an_unmount(tmp_path: Path) -> None:
+    mine = claim(ClaimFolder(tmp_path / ".tierd", str(tmp_path)), "mgmt01", Time())
+    assert "not on a mounted Lustre file system" in str(mine.hold())
+    assert not (tmp_path / ".tierd").exists()
+
+
 def test_the_second_daemon_names_the_first(folder: ClaimFolder) -> None:
     time = Time()
     first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
