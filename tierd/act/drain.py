@@ -433,11 +433,11 @@ class Drains:
         for file in found:
             assert file.layout is not None
             drain.found_files += 1
+            drain.found_bytes += bytes_per_ost(file.layout, file.size_bytes).get(own, 0)
             placed = relocate(file.layout, file.size_bytes, closed, room, may_narrow=True)
             if isinstance(placed, Refusal):
                 drain.leave(placed, file.path)
                 continue
-            drain.found_bytes += bytes_per_ost(file.layout, file.size_bytes).get(own, 0)
             action = Action(ActKind.MIGRATE, placed, f"{drain.by} drains {drain.target}", drain.key,
                             file.path.rpartition("/")[0] or "/", path=file.path, size_bytes=file.size_bytes,
                             fid=file.fid)
@@ -492,14 +492,14 @@ class Drains:
 def ended_sentences(drain: Drain, failed: list[LeftFiles]) -> Iterator[str]:
     """Log lines about the end of the last pass."""
     left = [*drain.left.values(), *failed]
+    count = sum(each.count for each in left)
     if drain.preview:
-        yield (f"dry run of a drain of {drain.target}: {count_of(drain.movable, 'file')} with "
-               f"{bytes_text(drain.found_bytes)} there would move; {sum(each.count for each in left)} would stay")
+        yield (f"dry run of a drain of {drain.target}: {count_of(drain.found_files, 'file')} with "
+               f"{bytes_text(drain.found_bytes)} there; {drain.movable} would move, {count} would stay")
     elif drain.phase is Phase.EMPTY:
         yield (f"drain of {drain.target} is complete: {count_of(drain.examined, 'entry', 'entries')} examined in the "
                "last pass, and no file has an object there")
     else:
-        count = sum(each.count for each in left)
         what = f"{count_of(count, 'file')} left there" if left else f"each of {drain.passes} passes found files there"
         yield f"drain of {drain.target} is incomplete: {what}"
     for each in left:

@@ -235,11 +235,11 @@ def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
     assert len(on_target(site)) == 33
     assert "the journal has no order D1" in failed(capsys, "explain", "D1", site=site)
     text = shown(capsys, "drain-target", site=site)
-    assert "33 files found" in text
+    assert "33 files found (34.6 MB there)" in text, "the mirrored one too"
     assert "left: 1: the file has mirrors" in text
     assert "/proj/mirrored" in text
     assert ask(site.socket, {"request": "history", "last": 10})["entries"] == []
-    assert any("32 files with" in line and "there would move; 1 would stay" in line for line in site.said)
+    assert any("33 files with 34.6 MB there; 32 would move, 1 would stay" in line for line in site.said)
     shown(capsys, "drain-target", NAME, "--dry-run", site=site)
     assert "new objects" not in shown(capsys, "drain-target", NAME, "--end", site=site), "it stopped none"
 
