@@ -25,12 +25,12 @@ from tierd.config.act import MoverSettings
 from tierd.refusal import Reason
 from tierd.sense.parameters import metadata_spaces
 
-OTHER_ENGINE = frozenset({Reason.TIMES, Reason.TO_MDT, Reason.OVERSTRIPED})
+OTHER_ENGINE = frozenset({Reason.TIMES, Reason.PROJECT, Reason.TO_MDT, Reason.OVERSTRIPED})
 """Reasons for which an engine refuses a file that the other one can move.
 
-``lfs`` refuses files whose data would leave the MDT, because their modification time would change, and before 2.17
-overstriped layouts, which it would not request. ``lease`` refuses files whose data would go to the MDT, because Lustre
-does not exchange such layouts.
+``lfs`` refuses files whose data would leave the MDT, because their modification time would change, files of another
+project than their directory gives, and before 2.17 overstriped layouts. ``lease`` refuses files whose data would go to
+the MDT, because Lustre does not exchange such layouts.
 """
 
 

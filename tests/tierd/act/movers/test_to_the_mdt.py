@@ -11,7 +11,7 @@ from lustre.filesystem import FileFlags, Hsm, HsmFlags
 from lustre.layout.model import Component, Layout, explain, same_shape
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
-from tests.tierd.act.movers.minilustre import HDD, MiniClock, MiniLustre
+from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniClock, MiniLustre
 from tierd.act.movers.engines import EitherEngine
 from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
@@ -65,6 +65,16 @@ def test_either_engine_moves_a_file_to_the_mdt_and_back(first: str) -> None:
     assert len(world.lfs.commands) == 1, "only lease keeps the modification time"
     assert world.lustre.contents("/a") == b"data" * 100
     assert world.node.mtime_ns // 10**9 == LONG_AGO
+
+
+@pytest.mark.parametrize("first", ["lfs", "lease"])
+def test_either_engine_moves_a_file_of_another_project_than_its_directory_gives(first: str) -> None:
+    world = World(first)
+    world.node.project = 8
+    moved = world.move(FLASH)
+    assert moved.result is MoveResult.DONE, moved.detail
+    assert world.node.store.owner == (1001, 1001, 8)
+    assert not world.lfs.commands, "its objects would count for the project of the directory"
 
 
 @pytest.mark.parametrize("first", ["lfs", "lease"])
