@@ -317,7 +317,7 @@ def may_be_full(target: Ints, job: Ints, pool: Ints, total: Floats, *, request_m
     stream that waits for the other keeps neither busier. ``total`` is the work on each target, of all jobs.
     """
     moved = total[target, :2].sum(axis=1)
-    order = np.argsort(moved)
+    order = np.argsort(moved, kind="stable")
     streams, of = distinct(job * (pool.max(initial=0) + 1) + pool[target])
     most = np.zeros(len(streams), np.int64)
     most[of[order]] = target[order]  # the last one stays
