@@ -93,14 +93,15 @@ def policy_of(policies: bytes) -> tuple[str, int]:
 
 
 def ours(rules: Rules) -> tuple[KnownRule, ...]:
-    """Rules of ours, each once for all CPTs and both kinds of requests."""
+    """Rules of ours, once for all CPTs and both kinds of requests. Up to 2.16, ``tbf jobid`` prints ``{JOB}`` only."""
     found, partitions = [], len({rule.partition for rule in rules})
     for name in sorted({rule.rule_name for rule in rules if NAME.fullmatch(rule.rule_name.decode("ascii", "replace"))}):
         same = [rule for rule in rules if rule.rule_name == name]
         regular = [rule for rule in same if rule.priority == b"regular"]
         alike = len(regular) == partitions and len({(rule.condition, rule.rate) for rule in same}) == 1
+        condition = re.sub(r"^\{", "jobid={", same[0].condition.decode("ascii", "replace")) if alike else ""
         found.append(KnownRule(name=name.decode(), rate=same[0].rate, classes=sum(rule.classes for rule in regular),
-                               condition=same[0].condition.decode("ascii", "replace") if alike else ""))
+                               condition=condition))
     return tuple(found)
 
 

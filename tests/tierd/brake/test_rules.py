@@ -54,6 +54,13 @@ def test_a_rule_that_one_partition_lacks_is_set_again() -> None:
     assert list(commands([WANTED], rules)) == ["stop tierd_F1", "reg start tierd_F1 jobid={dd.0} rate=20 rank=default"]
 
 
+def test_a_rule_as_lustre_2_10_to_2_16_print_it_stays() -> None:
+    """``nrs_tbf_jobid_rule_dump`` prints the job ids only."""
+    rules = nrs_tbf_rule.parse(b"regular_requests:\nCPT 0:\ntierd_F1 {dd.0} 20, ref 1\ndefault {*} 10000, ref 0\n").rows
+    assert list(commands([WANTED], rules)) == []
+    assert list(commands([WANTED.replaced(rate=40)], rules)) == ["reg change tierd_F1 rate=40"]
+
+
 HOSTILE = st.text(st.sampled_from("ab1._:@-*{}, &=+\\\"'\n\0é"), max_size=40)
 
 
