@@ -28,9 +28,10 @@ SetParameter = Callable[[str, str], str]
 
 
 def oss_state(node: str, tree: Tree) -> tuple[OssState, Rules]:
-    """What an OSS has now. Without the policy ``tbf``, it has no rules: the kernel answers ENODEV."""
-    policy, queued = policy_of(tree.read(f"{SERVICE}/nrs_policies") or b"")
-    rules = nrs_tbf_rule.parse(tree.read(f"{SERVICE}/nrs_tbf_rule") or b"").rows
+    """What an OSS has now. Unless ``tbf`` orders requests of both kinds, rules cannot be read (ENODEV): none is set."""
+    text = tree.read(f"{SERVICE}/nrs_tbf_rule")
+    policy, queued = policy_of(tree.read(f"{SERVICE}/nrs_policies") or b"") if text is not None else ("", 0)
+    rules = nrs_tbf_rule.parse(text or b"").rows
     return OssState(node=node, targets=tree.devices("obdfilter"), policy=policy, queued=queued,
                     partitions=len({rule.partition for rule in rules}) or 1, rules=ours(rules)), rules
 
@@ -64,11 +65,10 @@ class Agent:
 
     def step(self) -> None:
         """Ask the leader for its rules, and set them."""
-        state, rules = oss_state(self._node, self._tree)
         if self._wanted and self._monotonic() >= self._until:  # at once: the request may take seconds
             self._wanted = ()
-            set_rules((), rules, self._set)
-            state, rules = oss_state(self._node, self._tree)
+            released(self._tree, self._set)
+        state, rules = oss_state(self._node, self._tree)
         now = self._monotonic()  # the lease counts from the request: the answer may be late
         try:
             self._wanted = self._ask(state.replaced(trouble=self._trouble)).rules
@@ -79,7 +79,7 @@ class Agent:
             self._until = now + LEASE_SECONDS
             self._say("leader", "the leader answers")
         self._say("policy", f"the policy of {SERVICE} is tbf {state.policy}: rules can be set" if state.takes_rules else
-                  f"the policy of {SERVICE} is not tbf for jobs: no rule can be set until an administrator starts it")
+                  f"{SERVICE} has no tbf for jobs in reg and hp: no rule can be set until an administrator starts it")
         self._trouble = set_rules(self._wanted if state.takes_rules else (), rules, self._set)
 
     def _say(self, about: str, words: str) -> None:

@@ -97,6 +97,19 @@ def test_where_an_administrator_stopped_tbf_nothing_is_done(tmp_path: Path) -> N
     assert any("no rule can be set until an administrator starts it" in words for words in said)
 
 
+def test_no_rule_is_set_where_tbf_orders_regular_requests_only(tmp_path: Path) -> None:
+    """``tbf reg jobid``: the kernel takes rules, and answers ENODEV to who reads them. They would stay for ever."""
+    oss, leader = Oss(tmp_path), Leader()
+    oss.write("nrs_policies", b"regular_requests:\n  - name: tbf jobid\n    state: started\n    fallback: no\n"
+                              b"    queued: 0\n    active: 0\n")
+    (tmp_path / "sys/kernel/debug/lustre/ost/OSS/ost_io/nrs_tbf_rule").unlink()
+    agent, said = leader.agent(oss), logged()
+    leader.run(agent, until=10)
+    assert oss.texts == []
+    assert not leader.heard[-1].takes_rules
+    assert any("no tbf for jobs in reg and hp" in words for words in said)
+
+
 def test_errors_reach_the_leader_with_their_text(tmp_path: Path) -> None:
     oss, leader = Oss(tmp_path), Leader()
     agent = Agent("oss1", oss.tree, lambda *_: "error: set_param: File exists", leader, lambda: 0.0)
