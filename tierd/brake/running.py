@@ -85,14 +85,13 @@ class Brake(Extension):
         """Whether a brake may begin: the loss is certain, the aggressor is a job that tierd acts on or a stream, its
         scopes allow acts, and no other brake affects the two jobs.
         """
-        stream = finding.evidence.of_stream
+        stream, gate = finding.evidence.of_stream, self._daemon.parts.gate
         if (stream is None or finding.held or finding.advice_only is not (policy_for(finding).plan is None)
-                or stream.loss_low < CERTAIN_LOSS):
+                or stream.loss_low < CERTAIN_LOSS or gate.operating_state.draining):
             return False
         job, victim, scopes = finding.aggressor, finding.victim, self._settings.resolved_scopes
         modes = {scopes.of(each).mode for each in finding.directories or ("/",)}
-        if Mode.OBSERVE in modes or (
-                Mode.ASK in modes and not self._daemon.parts.gate.approvals.approved(finding.key)):
+        if Mode.OBSERVE in modes or (Mode.ASK in modes and not gate.approvals.approved(finding.key)):
             return False
         case = self._daemon.store.get(finding.key)
         if case is not None and case.defaults and case.begun_at < self._seen - MEASURE_SECONDS:

@@ -207,6 +207,13 @@ def test_it_is_off_by_default_and_where_tierd_does_not_act(braked: BrakedSite, c
     assert not any("BRAKED" in words for words in braked.site.said)
 
 
+def test_during_a_drain_of_tierd_no_brake_begins(without_cure: BrakedSite) -> None:
+    without_cure.site.service.gate.operating_state.drain("maintenance")
+    without_cure.run(until=70)
+    assert any("FOUND" in words for words in without_cure.site.said)
+    assert not any("BRAKED" in words for words in without_cure.site.said)
+
+
 def test_without_tbf_for_jobs_it_says_so_and_does_nothing(without_cure: BrakedSite) -> None:
     without_cure.set("nrs_policies", "fifo")
     said = without_cure.run_until("NOT BRAKED", before=60)
