@@ -134,7 +134,7 @@ def bill_windows(cases: dict[Key, Case], number: int, finding: Finding, track: S
     if finding.aggressor not in track.jobs or evidence is None:
         return
     case = cases.get(finding.key)
-    if case is None:
+    if is_first := case is None:
         newest = track.windows[-1]
         since = newest.end - newest.seconds
         if newest.end - MAX_LATE_SECONDS <= evidence.aggressor_came_at < since:
@@ -148,13 +148,12 @@ def bill_windows(cases: dict[Key, Case], number: int, finding: Finding, track: S
     costs = dict(zip(track.jobs, track.mean[1:].tolist(), strict=False))
     for window in track.windows:
         if window.end > case.ended_at:
-            is_first = case.ended_at == case.begun_at
             seconds = window.end - (case.ended_at if is_first else max(case.ended_at, window.end - window.seconds))
             taken = dict(window.taken)
             dose = taken.pop(finding.aggressor, 0.0)
             others = sum(costs.get(job, 0.0) * each for job, each in taken.items())
             account.add(BilledWindow(exp(window.log_rate) * seconds, seconds, dose, others))
-            case.ended_at = window.end
+            case.ended_at, is_first = window.end, False
 
 
 def total(losses: Sequence[Lost]) -> Lost:

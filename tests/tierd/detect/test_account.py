@@ -76,6 +76,15 @@ def test_time_in_which_the_stream_was_not_seen_is_not_billed() -> None:
     assert (case.begun_at, case.ended_at) == (0.0, 60.0)
 
 
+def test_a_pause_over_midnight_is_not_billed_on_the_next_day() -> None:
+    """A new day begins with an empty case (:mod:`tierd.bill.running`). It is not the begin of the aggressor."""
+    cases: dict[Key, Case] = {FINDING.key: Case(1, 10.0, 10.0)}
+    track = StreamTrack([StreamWindow(610.0, 5.0, log(100e6), [FINDING.aggressor], SUSPECT, 0.0)],
+                        (FINDING.aggressor,), np.array((18.0, 1.0, 0.0)), np.zeros((3, 3)), 0.0)
+    bill_windows(cases, 1, FINDING, track)
+    assert [window.seconds for window in cases[FINDING.key].account.windows] == [5.0]
+
+
 @pytest.mark.parametrize("probability", [0.9, 0.99])
 def test_a_loss_that_may_be_nothing_all_the_time_is_not_billed(probability: float) -> None:
     evidence = noise(aggressor_came_at=0.0, loss_probability=probability)
