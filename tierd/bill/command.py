@@ -51,7 +51,8 @@ def table(answer: BillAnswer, by: str) -> list[str]:
     sides = by_side(answer.entries, by)
     rows = [(name, sum(each.lost_bytes for each in cost), cost, lost) for name, (cost, lost) in sides.items()]
     width = max((len(printable(name)) for name in sides), default=0)
-    begin, end = (client.local_time(each).strftime("%Y-%m-%d %H:%M") for each in (answer.since, answer.until))
+    since = min([answer.since, *(each.begun_at for each in answer.entries)])  # an entry counts as a whole
+    begin, end = (client.local_time(each).strftime("%Y-%m-%d %H:%M") for each in (since, answer.until))
     lines = [f"from {begin} to {end}: what jobs with small files cost streams (90% interval)"]
     if rows:
         lines.append(f"{by.upper():{width}}  {'cost others':34}  lost to others")

@@ -16,6 +16,7 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched, shown
 from tierd.act.applications import ApplicationStore
+from tierd.bill.command import table
 from tierd.bill.entries import (
     DAY_SECONDS,
     KEEP_DAYS,
@@ -28,6 +29,7 @@ from tierd.bill.entries import (
     stored,
 )
 from tierd.bill.running import MAX_SERIES, Bill
+from tierd.cli.client import local_time
 from tierd.daemon.client import ask
 from tierd.integrations.protocol import SchedulerJob
 
@@ -143,6 +145,13 @@ def test_a_job_is_known_by_the_number_of_its_scheduler(site: Site, capsys: pytes
 def test_a_user_who_costs_and_loses_is_one_line() -> None:
     sides = by_side([entry(1, 0.0), entry(2, 0.0, aggressor_user="bob", victim_user="alice")], "user")
     assert {name: (len(cost), len(lost)) for name, (cost, lost) in sides.items()} == {"alice": (1, 1), "bob": (1, 1)}
+
+
+def test_the_heading_names_the_whole_time_of_its_entries() -> None:
+    """An entry of a day counts as a whole, also if the last hour was asked for."""
+    day = 20000 * 86400.0
+    answer = BillAnswer(since=day + 36000, until=day + 39600, entries=(entry(1, day, ended_at=day + 39600),))
+    assert table(answer, "job")[0].startswith(f"from {local_time(day):%Y-%m-%d %H:%M} to")
 
 
 def test_the_days_of_a_case_share_one_error() -> None:
