@@ -48,18 +48,15 @@ def run(chosen: argparse.Namespace) -> int:
 
 def table(answer: BillAnswer, by: str) -> list[str]:
     """The bill, those that cost others most first."""
-    sides = by_side(answer.entries, by)
-    rows = [(name, sum(each.lost_bytes for each in cost), cost, lost) for name, (cost, lost) in sides.items()]
-    width = max((len(printable(name)) for name in sides), default=0)
+    sides = sorted(by_side(answer.entries, by).items(),
+                   key=lambda side: (-sum(each.lost_bytes for each in side[1][0]), side[0]))
+    width = max((len(printable(name)) for name, _ in sides), default=0)
     since = min([answer.since, *(each.begun_at for each in answer.entries)])  # an entry counts as a whole
     begin, end = (client.local_time(each).strftime("%Y-%m-%d %H:%M") for each in (since, answer.until))
-    lines = [f"from {begin} to {end}: what jobs with small files cost streams (90% interval)"]
-    if rows:
-        lines.append(f"{by.upper():{width}}  {'cost others':34}  lost to others")
-    lines += [f"{printable(name):{width}}  {lost_text(cost):34}  {lost_text(lost)}"
-              for name, _, cost, lost in sorted(rows, key=lambda row: (-row[1], row[0]))]
-    if not rows:
-        lines.append("no stream certainly lost anything to another job")
+    lines = [f"from {begin} to {end}: what jobs with small files cost streams (90% interval)",
+             f"{by.upper():{width}}  {'cost others':34}  lost to others" if sides else
+             "no stream certainly lost anything to another job"]
+    lines += [f"{printable(name):{width}}  {lost_text(cost):34}  {lost_text(lost)}" for name, (cost, lost) in sides]
     if answer.uncertain:
         lines.append(f"not billed: {count_of(answer.uncertain, 'case')} in which the stream may have lost nothing")
     return lines

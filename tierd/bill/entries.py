@@ -115,8 +115,7 @@ def by_side(entries: Sequence[BillEntry], by: str) -> Sides:
     """The entries of each job, user or project: those in which it cost others something, and those in which it lost."""
     found: dict[str, tuple[list[BillEntry], list[BillEntry]]] = {}
     for entry in entries:
-        names = (entry.aggressor, entry.victim) if by == "job" else (
-            getattr(entry, f"aggressor_{by}"), getattr(entry, f"victim_{by}"))
-        for side, name in enumerate(names):
+        for side, who in enumerate(("aggressor", "victim")):
+            name = getattr(entry, who if by == "job" else f"{who}_{by}")
             found.setdefault(name or f"(no {by} known)", ([], []))[side].append(entry)
     return found

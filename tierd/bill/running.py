@@ -60,8 +60,7 @@ class Bill(Extension):
         sums[series] = sums.get(series, 0.0) + size
 
     def _entries(self) -> list[BillEntry]:
-        jobs = {job for _, *pair in self._cases for job in pair}
-        whose = self._whose(jobs)
+        whose = self._whose({job for _, *pair in self._cases for job in pair})
         found = []
         for (_, aggressor, victim), case in self._cases.items():
             if case.ended_at == case.begun_at:
