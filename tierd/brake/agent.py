@@ -59,8 +59,7 @@ class Agent:
                  monotonic: Callable[[], float]) -> None:
         self._node, self._tree, self._set, self._ask, self._monotonic = node, tree, set_parameter, ask, monotonic
         self._wanted: Sequence[WantedRule] = ()
-        self._until = float("-inf")
-        self._trouble = ""
+        self._until, self._trouble = float("-inf"), ""
         self._said: dict[str, str] = {}
 
     def step(self) -> None:

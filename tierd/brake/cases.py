@@ -62,6 +62,10 @@ class BrakedJob:
         """Of its rules."""
         return f"tierd_F{self.number}"
 
+    @property
+    def targets(self) -> list[str]:
+        return [target for limit in self.limits.values() for target in limit.finding.targets]
+
     def update(self, window: Window, tracks: Mapping[str, StreamTrack], known: Collection[OssState],
                jobs: int) -> None:
         """Learn from the newest window, and compute the rates again. ``jobs`` is the number of its job ids."""
@@ -75,10 +79,13 @@ class BrakedJob:
             self.in_force_at = window.end
         for victim, limit in self.limits.items():
             limit.update(tracks.get(victim), self.now)
-        self.rates = {oss.node: rate for oss in known if (rate := self._rate(oss, jobs))}
+        self.set_rates(known, jobs)
         needed = bool(self.rates) and any(self.now.on(limit.finding.targets) >= RELAXED * limit.rpcs_per_second
                                           for limit in self.limits.values())
         self.quiet = 0 if needed else self.quiet + 1
+
+    def set_rates(self, known: Collection[OssState], jobs: int) -> None:
+        self.rates = {oss.node: rate for oss in known if (rate := self._rate(oss, jobs))}
 
     def _rate(self, oss: OssState, jobs: int) -> int:
         """Requests per second for each class of the rule on an OSS; 0 if it need not be slowed there, or cannot be.

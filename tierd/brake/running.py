@@ -59,7 +59,7 @@ class Brake(Extension):
             may_act = self._daemon.may_begin and not self._settings.act.dry_run
             self._sure_at = now if may_act else self._sure_at
             for braked in list(self._braked.values()):
-                known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
+                known = self._serving(braked.targets)
                 if is_new:
                     braked.update(windows[-1], self._daemon.observer.tracks, known, len(self._jobs_of(braked.finding)))
                 end = (("tierd may not act now", 0.0) if not 0 <= now - self._sure_at < SURE_SECONDS else
@@ -103,9 +103,8 @@ class Brake(Extension):
     def _begin(self, finding: Finding, now: float) -> None:
         job, number = finding.aggressor, self._daemon.log.known_number(finding)
         known, jobs = self._serving(finding.targets), self._jobs_of(finding)
-        window, tracks = self._daemon.windows[-1], self._daemon.observer.tracks
-        load, stream = load_of(job, window), finding.evidence.of_stream
-        limit = limit_of(finding, stream, tracks.get(finding.victim), load) if stream else None
+        load, stream = load_of(job, self._daemon.windows[-1]), finding.evidence.of_stream
+        limit = limit_of(finding, stream, self._daemon.observer.tracks.get(finding.victim), load) if stream else None
         braked = self._braked.get(job) or BrakedJob(number=number, finding=finding, began_at=now, before=load, now=load)
         if limit is None or not number:
             return
@@ -114,7 +113,7 @@ class Brake(Extension):
                 "no OSS of its targets has both a running agent and the tbf policy with rules for jobs")))
             return
         braked.limits[finding.victim] = limit
-        braked.update(window, tracks, known, len(jobs))
+        braked.set_rates(self._serving(braked.targets), len(jobs))  # it may be on other OSSs already
         if braked.rates:
             self._braked[job] = braked
             self._publish()

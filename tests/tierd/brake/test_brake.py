@@ -17,11 +17,14 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.jobs.large_files import StreamingWriter
 from simulator.parameters import write_parameters
 from simulator.settings import recorded_test_bed
+from tests.tierd.brake.test_cases import BEFORE, FINDING, oss, window
+from tests.tierd.brake.test_cases import STREAM as STREAM_OF
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched, shown
 from tierd.brake.agent import Agent
 from tierd.brake.cases import BOX_SECONDS, MEASURE_SECONDS
 from tierd.brake.command import asking
+from tierd.brake.running import Brake
 
 NO_FILES = argparse.Namespace(user="", password_file="", ca_file="", cert_file="", key_file="")
 
@@ -247,6 +250,28 @@ def test_another_stream_gets_a_fair_share_for_some_time(site: Site) -> None:
     found = [words for words in site.said if "BRAKED" in words]
     taken, left = made.mean("late.1700"), made.mean(STREAM.job_id)
     assert found == [] or taken <= 1.3 * left
+
+
+def test_a_second_stream_on_another_oss_lifts_no_rule_and_counts_nothing_twice(site: Site) -> None:
+    daemon = site.service.daemon
+    made = Brake(daemon)
+    daemon.observer.windows = [window(BEFORE.rpcs)]
+    made._known = {each.node: (each, 0.0) for each in (oss(0), oss(1))}
+    evidence = replace(STREAM_OF, victim_usual_bytes_per_second=10e6, victim_bytes_per_second=5e6)
+    one = replace(FINDING, targets=("hdd0",), evidence=evidence, advice_only=True)
+    two = replace(one, targets=("hdd1",), victim="stream.3")
+    for finding in (one, two):
+        daemon.log.number(finding)
+    made._begin(one, 100.0)
+    (braked,) = made._braked.values()
+    assert braked.rates == {"oss0": 30}
+    braked.in_force_at = 100.0
+    daemon.observer.windows = [window({"hdd0": 30.0, "hdd1": 40.0}, job=18e6)]
+    braked.update(daemon.windows[0], {}, [oss(0)], 1)
+    lost = braked.lost_bytes
+    made._begin(two, 105.0)
+    assert braked.rates == {"oss0": 30, "oss1": 29}
+    assert braked.lost_bytes == lost > 0
 
 
 def test_odd_requests_are_refused(braked: BrakedSite) -> None:
