@@ -213,8 +213,7 @@ class BackgroundPace:
 
     def __init__(self, max_stream_loss: float = 1.0, drain_max_stream_loss: float = 1.0) -> None:
         """The part of its throughput that a stream may lose to rebalances and demotions, and to drains."""
-        self._max_stream_loss = max_stream_loss
-        self._drain_max_stream_loss = drain_max_stream_loss
+        self._max_stream_loss, self._drain_max_stream_loss = max_stream_loss, drain_max_stream_loss
         self.streamed: StreamedTargets | None = StreamedTargets()
         """None while it is not known which targets streams use."""
         self._overdrawn: dict[tuple[str, float], TokenBucket] = {}

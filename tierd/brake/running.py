@@ -30,13 +30,11 @@ MAX_NODES, MAX_TEXT = 4096, 300
 
 class Brake(Extension):
     """One step after each cycle, and one before each answer to an OSS, which ends brakes even without new readings.
-
     Safe in any thread.
     """
 
     def __init__(self, daemon: Daemon, _: object = None) -> None:
         self._daemon, self._clock, self._settings = daemon, daemon.parts.node.clock, daemon.parts.settings
-        self._jobs_of = daemon.engine.jobs_of
         self._lock = threading.RLock()
         self._known: dict[str, tuple[OssState, float]] = {}
         self._braked: dict[str, BrakedJob] = {}
@@ -61,7 +59,7 @@ class Brake(Extension):
             for braked in list(self._braked.values()):
                 known = self._serving(braked.targets)
                 if is_new:
-                    braked.update(windows[-1], self._daemon.observer.tracks, known, len(self._jobs_of(braked.finding)))
+                    braked.update(windows[-1], self._daemon.observer.tracks, known, len(self._jobs_of(braked)))
                 end = (("tierd may not act now", 0.0) if not 0 <= now - self._sure_at < SURE_SECONDS else
                        ("tbf was stopped, or no agent is running", 0.0) if not known else
                        ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
@@ -102,12 +100,13 @@ class Brake(Extension):
 
     def _begin(self, finding: Finding, now: float) -> None:
         job, number = finding.aggressor, self._daemon.log.known_number(finding)
-        known, jobs = self._serving(finding.targets), self._jobs_of(finding)
+        known = self._serving(finding.targets)
         load, stream = load_of(job, self._daemon.windows[-1]), finding.evidence.of_stream
         limit = limit_of(finding, stream, self._daemon.observer.tracks.get(finding.victim), load) if stream else None
         braked = self._braked.get(job) or BrakedJob(number=number, finding=finding, began_at=now, before=load, now=load)
         if limit is None or not number:
             return
+        jobs = self._jobs_of(braked, finding.victim)
         if not known or not WantedRule(name=braked.name, jobs=jobs, rate=1).is_safe:
             self._say(number, "NOT BRAKED: " + ("its job ids cannot be in a rule" if known else (
                 "no OSS of its targets has both a running agent and the tbf policy with rules for jobs")))
@@ -120,6 +119,10 @@ class Brake(Extension):
             rates = " and ".join(f"{rate} RPC/s on {printable(node)}" for node, rate in sorted(braked.rates.items()))
             left = f"loses {percent(limit.lost)} at most" if limit.lost else "gets as much as it does"
             self._say(number, f"BRAKED {job}: {rates} at most (rule {braked.name}), so that {finding.victim} {left}")
+
+    def _jobs_of(self, braked: BrakedJob, victim: str = "") -> tuple[str, ...]:
+        """Job ids for its rule: if it is an array, a stream that it slows may be a task of it."""
+        return tuple(job for job in self._daemon.engine.jobs_of(braked.finding) if job not in {victim, *braked.limits})
 
     def _serving(self, targets: Collection[str]) -> list[OssState]:
         return [oss for oss, _ in self._known.values() if oss.takes_rules and not set(targets).isdisjoint(oss.targets)]
@@ -155,7 +158,7 @@ class Brake(Extension):
             self._known[oss.node] = oss, self._clock.now()
             self.step()
             return WantedRules(tuple(
-                WantedRule(name=braked.name, jobs=self._jobs_of(braked.finding), rate=braked.rates[oss.node])
+                WantedRule(name=braked.name, jobs=self._jobs_of(braked), rate=braked.rates[oss.node])
                 for braked in self._braked.values() if oss.node in braked.rates))
 
     def metrics(self) -> Iterator[Metric]:

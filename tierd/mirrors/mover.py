@@ -44,8 +44,7 @@ class MirrorMover(inspection.FileEngine):
     def __init__(self, engine: inspection.FileEngine, lfs: LfsMover) -> None:
         self.engine = engine
         self.files_at_a_time = engine.files_at_a_time
-        self._lfs = lfs
-        self._calls = lfs.calls
+        self._lfs, self._calls = lfs, lfs.calls
 
     def batch(self) -> DestinationState:
         return self.engine.batch()
@@ -92,8 +91,7 @@ class MirrorMover(inspection.FileEngine):
         groups = mirrors(present) if present is not None else ()
         ours = [group for group in groups if any("prefer" in component.flags for component in group)]
         if not move.own_mirrors or present is None or len(groups) != 2 or len(ours) != 1:
-            why = Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make")
-            return refused_outcome(move, why)
+            return refused_outcome(move, Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make"))
         kept, flash = groups if groups[1] is ours[0] else reversed(groups)
         if move.objects and move.objects != checks.objects_digest(present):
             return refused_outcome(move, Refusal(Reason.CHANGED, "its layout was changed since it was chosen"))

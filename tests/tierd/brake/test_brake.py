@@ -25,6 +25,7 @@ from tierd.brake.agent import Agent
 from tierd.brake.cases import BOX_SECONDS, MEASURE_SECONDS
 from tierd.brake.command import asking
 from tierd.brake.running import Brake
+from tierd.daemon.answers import to_json
 
 NO_FILES = argparse.Namespace(user="", password_file="", ca_file="", cert_file="", key_file="")
 
@@ -272,6 +273,21 @@ def test_a_second_stream_on_another_oss_lifts_no_rule_and_counts_nothing_twice(s
     made._begin(two, 105.0)
     assert braked.rates == {"oss0": 30, "oss1": 29}
     assert braked.lost_bytes == lost > 0
+
+
+def test_the_rule_for_an_array_leaves_out_the_task_that_it_slows(site: Site) -> None:
+    """A task that streams is a job of its own, but its array has its job id too."""
+    daemon, now = site.service.daemon, site.cluster.epoch
+    made = Brake(daemon)
+    daemon.observer.windows = [window(BEFORE.rpcs)]
+    daemon.engine._tasks = {"small.1": ("small.1", "small.3", "stream.2")}
+    finding = replace(FINDING, evidence=replace(STREAM_OF, victim_usual_bytes_per_second=10e6,
+                                                victim_bytes_per_second=5e6), advice_only=True)
+    daemon.log.number(finding)
+    made._known, made._sure_at = {"oss0": (oss(0), now)}, now
+    made._begin(finding, now)
+    (rule,) = made.answer(to_json(oss(0))).rules
+    assert rule.jobs == ("small.1", "small.3")
 
 
 def test_odd_requests_are_refused(braked: BrakedSite) -> None:
