@@ -103,7 +103,8 @@ class BrakedJob:
             part = self.now.on(shared) / sent
             least = min(least, limit.rpcs_per_second * here / part) if here > 0 and part > 0 else least
         classes = next((rule.classes for rule in oss.rules if rule.name == self.name), 0) or oss.partitions * jobs
-        wanted = max(least, oss.queued / MAX_WAIT_SECONDS)
+        classes = min(max(classes, 1), MAX_RATE)  # what is reported may be any number
+        wanted = max(least, min(oss.queued, MAX_RATE) / MAX_WAIT_SECONDS)
         if wanted >= self.before.on(oss.targets) or wanted < classes / 2:
             return 0
         return min(max(round(wanted / classes), 1), 2 * former or MAX_RATE)

@@ -73,6 +73,15 @@ def test_the_rate_rises_as_files_land_elsewhere_and_the_brake_ends() -> None:
     assert job.end([window({"flash0": 80.0})], 125.0) == ("it no longer loads their targets noticeably", 0.0)
 
 
+@pytest.mark.parametrize("number", [0, -3, 10**400])
+def test_no_number_that_somebody_reports_stops_tierd(number: int) -> None:
+    """Who may read the page may report for an OSS."""
+    job = braked()
+    for here in (oss(partitions=number), oss(queued=number), oss(rules=(IN_FORCE.replaced(classes=number),))):
+        job.update(window(BEFORE.rpcs), {}, [here], 1)
+        assert all(0 < rate <= 20 for rate in job.rates.values())
+
+
 def test_no_request_waits_for_more_than_a_minute() -> None:
     job = braked()
     job.update(window(BEFORE.rpcs), {}, [oss(queued=1800)], 1)
