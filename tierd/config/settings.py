@@ -122,7 +122,7 @@ class JournalRetention(Table):
 
     keep_days: Annotated[float, AfterValidator(retention_days)] = 365.0
     """Days after their end for which acts and findings are kept; at least 30. 0: for ever. Sums of removed acts and
-    default layouts in force stay."""
+    default layouts and mirrors in force stay."""
 
     @property
     def keep_seconds(self) -> float:

@@ -1,8 +1,8 @@
 """Removal of old records in small portions, and what outlives them: sums, and the directories of removed acts.
 
 An act is removed once it ended longer ago than ``[journal] keep_days``. These stay, however old they are: default
-layouts and default stripings in force, acts under way or being undone (recovery needs them), acts of findings that
-hold, are cases or have waiting moves, and of each class of act the last verdicts, by which later acts are decided.
+layouts, default stripings and mirrors in force, acts under way or being undone (recovery needs them), acts of findings
+that hold, are cases or have waiting moves, and of each class of act the last verdicts, by which later acts are decided.
 """
 
 from __future__ import annotations
@@ -183,7 +183,9 @@ class Retention:
         gone = self._chosen(
             f"SELECT id FROM actions WHERE {_ENDED} < ? AND finding NOT IN ({old.in_use}) AND "  # noqa: S608
             "NOT EXISTS (SELECT 1 FROM waiting_moves WHERE finding = actions.finding) AND outcome != 'undoing' AND NOT "
-            "(kind IN ('set-default-layout', 'set-default-striping') AND outcome = 'done') AND "
+            "(kind IN ('set-default-layout', 'set-default-striping') AND outcome = 'done') AND NOT (outcome = 'done' "
+            "AND layout_after LIKE '%lcm_mirror_count:  2%' AND NOT EXISTS (SELECT 1 FROM actions later WHERE "
+            "later.fid = actions.fid AND later.id > actions.id AND later.outcome IN ('done', 'undoing'))) AND "
             f"id < (SELECT max(id) FROM actions) ORDER BY {_ENDED}, id LIMIT ?", old)
         if not gone:
             return False
@@ -195,7 +197,7 @@ class Retention:
         self._directories.add(directory_of(kind, place) for kind, place in self._db.execute(
             f"SELECT kind, place {acts} AND outcome = 'done' AND kind != 'set-default-striping'"))
         self._db.execute(f"DELETE {acts}")
-        self._begins_at(old.before)
+        _set_state(self._db, "removed_before", repr(old.before))  # the complete record begins here
         return True
 
     def _findings(self, old: _Old) -> bool:
@@ -211,7 +213,7 @@ class Retention:
                        f"WHERE id IN ({gone})")
         for table, key in (("told", "finding"), ("removed_by_finding", "finding"), ("findings", "id")):
             self._db.execute(f"DELETE FROM {table} WHERE {key} IN ({gone})")  # noqa: S608 -- one of these three
-        self._begins_at(old.before)
+        _set_state(self._db, "removed_before", repr(old.before))  # the complete record begins here
         return True
 
     def _judgements(self, old: _Old) -> bool:
@@ -235,10 +237,6 @@ class Retention:
     def _add_sums(self, of_day: str) -> None:
         self._db.execute(f"INSERT INTO removed_by_day SELECT {of_day} GROUP BY 1, 3, 4 "
                          f"ON CONFLICT (day, what, kind, outcome) {_ADD}")
-
-    def _begins_at(self, time: float) -> None:
-        """Enter where the complete record begins, for ``tierctl history``."""
-        _set_state(self._db, "removed_before", repr(time))
 
     def _shrink(self, _: _Old) -> bool:
         free = pragma(self._db, "freelist_count")

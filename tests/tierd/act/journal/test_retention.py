@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from tests.tierd.worlds import noise
 from tierd.act.journal import retention as rules
@@ -64,6 +65,20 @@ def newest(journal: Journal, at: float) -> None:
 
 def ids(journal: Journal) -> set[int]:
     return {entry.id for entry in journal.entries()}
+
+
+def test_tierd_knows_its_mirrors_for_as_long_as_they_are_there(path: Path) -> None:
+    """Else the space on flash of a file that was unused for a year would be lost."""
+    journal, file, other = Journal(path), Fid(1, 1), Fid(1, 2)
+    mirrored = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
+    for fid, layout in ((file, mirrored), (other, mirrored), (other, BEFORE)):
+        action = Action(ActKind.MIGRATE, layout, "because", FINDING.key, "/proj", "/proj/a", 10)
+        journal.end(journal.intend(action, journal.add_finding(FINDING), BEFORE, 10.0, dry_run=False, fid=fid),
+                    Outcome.DONE, "", 11.0)
+    newest(journal, 2 * YEAR)
+    prune(journal, 2 * YEAR)
+    assert ids(journal) == {1, 4}, "the mirror of the other file was removed"
+    assert journal.made_mirrors(file, mirrored)
 
 
 @pytest.mark.parametrize(("outcome", "kind", "stays"), [
