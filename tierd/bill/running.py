@@ -74,9 +74,10 @@ class Bill(Extension):
         return found
 
     def _store(self, now: float) -> None:
+        if day_of(now) == day_of(self._stored_at) + 1:  # a clock that jumped ahead may be set right
+            remove_old(self._journal, now)
         self._stored_at = now
         store(self._journal, self._entries())
-        remove_old(self._journal, now)
 
     def _answer(self, request: Mapping[str, object]) -> BillAnswer:
         """The bill from ``since`` to ``until`` (epoch seconds), of all jobs or of one ``job``.

@@ -127,6 +127,18 @@ def test_entries_go_after_a_year(site: Site) -> None:
     assert list(stored(site.service.journal, 0.0, now)) == [new]
 
 
+def test_a_clock_that_jumps_years_ahead_and_back_takes_nothing(site: Site) -> None:
+    made, now = Bill(site.service.daemon, lambda _: {}), 20000 * 86400.0
+    store(site.service.journal, [entry(1, now)])
+    ahead = now + 2 * KEEP_DAYS * 86400
+    for moment in (now, ahead, ahead + 60, now + 120):
+        made._store(moment)
+    assert list(stored(site.service.journal, 0.0, now)) == [entry(1, now)]
+    for moment in (ahead, ahead + 86400):
+        made._store(moment)
+    assert list(stored(site.service.journal, 0.0, now)) == []
+
+
 def test_an_entry_that_cannot_be_read_is_left_out(site: Site) -> None:
     site.service.journal.set_state({"bill 000001 1 86400.000": '{"finding": "x"}'})
     assert list(stored(site.service.journal, 0.0, 2 * 86400.0)) == []
