@@ -228,9 +228,8 @@ class BackgroundPace:
         part = self._part(key)
         if part >= 1:
             return None
-        jobs = sorted({job for job, _ in self._seconds(cost)})
-        waits = {job: wait for job in jobs if (lost := self._overdrawn.get((job, part))) is not None
-                 and (wait := lost.overdrawn_seconds(now)) > 0}
+        waits = {job: wait for job in sorted({job for job, _ in self._seconds(cost)})
+                 if (lost := self._overdrawn.get((job, part))) and (wait := lost.overdrawn_seconds(now)) > 0}
         if not waits:
             return None
         return Refusal(Reason.STREAMS, f"streams run on its targets ({first_names(waits)}), and may lose at "

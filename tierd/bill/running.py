@@ -98,8 +98,7 @@ class Bill(Extension):
             sums = dict(self._billed)
             for key, case in self._cases.items():
                 self._add(sums, key[1:], billed_bytes(case))
-            for series, size in sums.items():
-                self._shown[series] = max(self._shown[series], size)
+            self._shown |= {series: max(self._shown[series], size) for series, size in sums.items()}
             shown = dict(self._shown)
         family = CounterMetricFamily(
             "tierd_interference_lost_bytes", "Additional bytes that the victim would have moved without the "

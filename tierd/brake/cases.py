@@ -124,7 +124,9 @@ class BrakedJob:
             return None
         if not self.in_force_at:
             return "no OSS has set its rule", REST_SECONDS
-        victims, job = moved(self.limits, windows[-3:]), moved((self.finding.aggressor,), windows[-3:])
+        if not (since := [window for window in windows[-3:] if window.end > self.in_force_at]):
+            return None
+        victims, job = moved(self.limits, since), moved((self.finding.aggressor,), since)
         if victims + job < MIN_TOTAL * (was + self.before.bytes_per_second):
             return "it cost more bytes than it gained", REST_SECONDS
         if log(victims / was) < MIN_REGAINED * min(log(limit.stream.slowdown) for limit in self.limits.values()):

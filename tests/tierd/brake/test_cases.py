@@ -113,6 +113,17 @@ def test_it_ends_at_once_if_the_stream_stands_still(stream: float, why: str | No
     assert found == (why and (why, BOX_SECONDS))
 
 
+def test_windows_from_before_the_rule_measure_nothing() -> None:
+    """Readings may be late, and a minute apart: then two of the last three windows are from before."""
+    job, here = braked(), [oss(rules=(IN_FORCE,))]
+    still = window(BEFORE.rpcs, stream=0.0)
+    job.update(still, {}, here, 1)
+    assert job.end([still] * 3, 105.0 + MEASURE_SECONDS) is None
+    before, since = window(BEFORE.rpcs, stream=50e6), window(BEFORE.rpcs, 165.0, stream=80e6, job=10e6)
+    job.update(since, {}, here, 1)
+    assert job.end([before, before, since], 165.0) is None
+
+
 def test_it_ends_after_its_time_and_where_no_oss_sets_the_rule() -> None:
     job = braked()
     job.update(window(BEFORE.rpcs), {}, [oss()], 1)
