@@ -62,10 +62,6 @@ class BrakedJob:
         """Of its rules."""
         return f"tierd_F{self.number}"
 
-    @property
-    def targets(self) -> list[str]:
-        return [target for limit in self.limits.values() for target in limit.finding.targets]
-
     def update(self, window: Window, tracks: Mapping[str, StreamTrack], known: Collection[OssState],
                jobs: int) -> None:
         """Learn from the newest window, and compute the rates again. ``jobs`` is the number of its job ids."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
@@ -57,7 +57,7 @@ class Brake(Extension):
             may_act = self._daemon.may_begin and not self._settings.act.dry_run
             self._sure_at = now if may_act else self._sure_at
             for braked in list(self._braked.values()):
-                known = self._serving(braked.targets)
+                known = self._serving(limit.finding for limit in braked.limits.values())
                 if is_new:
                     braked.update(windows[-1], self._daemon.observer.tracks, known, len(self._jobs_of(braked)))
                 end = (("tierd may not act now", 0.0) if not 0 <= now - self._sure_at < SURE_SECONDS else
@@ -100,7 +100,7 @@ class Brake(Extension):
 
     def _begin(self, finding: Finding, now: float) -> None:
         job, number = finding.aggressor, self._daemon.log.known_number(finding)
-        known = self._serving(finding.targets)
+        known = self._serving([finding])
         load, stream = load_of(job, self._daemon.windows[-1]), finding.evidence.of_stream
         limit = limit_of(finding, stream, self._daemon.observer.tracks.get(finding.victim), load) if stream else None
         braked = self._braked.get(job) or BrakedJob(number=number, finding=finding, began_at=now, before=load, now=load)
@@ -112,7 +112,7 @@ class Brake(Extension):
                 "no OSS of its targets has both a running agent and the tbf policy with rules for jobs")))
             return
         braked.limits[finding.victim] = limit
-        braked.set_rates(self._serving(braked.targets), len(jobs))  # it may be on other OSSs already
+        braked.set_rates(self._serving(limit.finding for limit in braked.limits.values()), len(jobs))
         if braked.rates:
             self._braked[job] = braked
             self._publish()
@@ -124,8 +124,9 @@ class Brake(Extension):
         """Job ids for its rule: if it is an array, a stream that it slows may be a task of it."""
         return tuple(job for job in self._daemon.engine.jobs_of(braked.finding) if job not in {victim, *braked.limits})
 
-    def _serving(self, targets: Collection[str]) -> list[OssState]:
-        return [oss for oss, _ in self._known.values() if oss.takes_rules and not set(targets).isdisjoint(oss.targets)]
+    def _serving(self, findings: Iterable[Finding]) -> list[OssState]:
+        targets = {target for finding in findings for target in finding.targets}
+        return [oss for oss, _ in self._known.values() if oss.takes_rules and not targets.isdisjoint(oss.targets)]
 
     def _release(self, braked: BrakedJob, why: str, rest_seconds: float) -> None:
         del self._braked[braked.finding.aggressor]
