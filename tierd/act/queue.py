@@ -34,7 +34,7 @@ BATCH_MOVES_REMOTE = 256
 """Moves in a batch for movers on other nodes. A smaller batch has only one or two files for each target and message."""
 MAX_SORTED = 256
 """Moves of one lane that a batch may take out of it into others, in search of moves whose targets have budget left. A
-choice: the check of a move takes two requests to an MDT."""
+choice: the check of a move takes three requests to an MDT."""
 Lane = tuple[Reason, str] | None
 """What delayed moves when they were last checked: the reason, and which limit or directory. None: nothing."""
 
@@ -324,7 +324,7 @@ class MoveQueue:
 
     def _checked(self, each: QueuedMove, now: float) -> tuple[QueuedMove, Refusal | Outcome | None]:
         """The move as examined, and why it is not chosen: a limit, or the outcome of a needless move."""
-        # by the last known cost, before two requests to an MDT
+        # by the last known cost, before three requests to an MDT
         if (wait := self._wait(each.cost, each.action, now)) is not None:
             return each, wait
         try:
@@ -372,6 +372,7 @@ class MoveQueue:
         try:
             status = self.filesystem.status(action.path)
             before = self.filesystem.layout(action.path)
+            real = self.filesystem.path_of(status.fid)
         except (FileNotFoundError, Stale):
             raise
         except OSError as error:
@@ -394,6 +395,10 @@ class MoveQueue:
         if closed:
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
         refusal = refusal or self.jobs.elsewhere(action) or self.guard.refusal(action)
+        if refusal is None and real != action.path:  # another name, or somebody else's file behind a symbolic link
+            asked_for = action.finding[0] in BY_ADMINISTRATOR or action.undoes is not None
+            refusal = (self.guard.refusal(replace(action, path=real)) if asked_for or status.link_count > 1 else
+                       Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now"))
         return replace(waiting, action=replace(action, layout=layout), before=before, refusal=refusal, fid=status.fid,
                        cost=cost, own_mirrors=own_mirrors)
 

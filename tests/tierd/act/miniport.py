@@ -76,8 +76,8 @@ class MiniPort:
         return b""
 
     def path_of(self, fid: Fid) -> str:
-        for path in self.defaults:
-            if self.status(path).fid == fid:
+        for path, known in self.fids.items():
+            if known == fid and path in self.defaults:
                 return path
         for path, node in self.lustre.names.items():
             if node.fid == fid:

@@ -109,6 +109,26 @@ def test_a_directory_in_whose_place_somebody_put_a_link_is_left_alone(world: Wor
     assert world.port.defaults == {"/victim": HDD}
 
 
+def test_a_file_behind_a_link_in_the_place_of_a_directory_is_left_alone(world: World) -> None:
+    """Mode and opt-out are those of the path: a user could have tierd move the files of another who takes no part."""
+    world.lustre.create("/victim/0", DATA)
+    world.lustre.names["/d/0"] = world.lustre.names["/victim/0"]  # /d is a symbolic link
+    world.submit("/d/0")
+    assert (world.pump(), world.pool("/victim/0")) == ({"refused": 1}, "hdd")
+    assert world.journal.entries(Outcome.REFUSED)[0].detail == "the path leads to /victim/0 now"
+    world.gate.submit([Action(ActKind.MIGRATE, FLASH, "", ("request", "root", "/d"), "/d", "/d/0", 100)], world.finding)
+    assert world.pump() == {"done": 1}, "an administrator may name a file by a link"
+
+
+@pytest.mark.parametrize(("first", "result"), [("/0", "refused"), ("/1", "done")])
+def test_the_first_name_of_a_file_must_allow_its_move_too(world: World, first: str, result: str) -> None:
+    world.gate.queue.guard = OptedOut()
+    world.lustre.create(first, DATA)
+    world.lustre.link(first, "/second")
+    world.submit("/second")
+    assert world.pump() == {result: 1}
+
+
 class Odd(MiniPort):
     """Some files have a layout that a later release made."""
 
