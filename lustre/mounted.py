@@ -24,7 +24,7 @@ from lustre.layout.directory import DefaultStriping, DirectoryStripes, default_o
 from lustre.layout.model import Layout
 from lustre.llapi import directories, layouts
 from lustre.llapi.calls import Library
-from lustre.mounted_calls import whole
+from lustre.mounted_calls import pinned, whole
 from lustre.mounts import Mount
 from lustre.parameters import Tree, parse_device
 
@@ -69,27 +69,27 @@ class MountedFilesystem:
             refuse_unreachable(layout_at(place), self._unreachable, path)
         # the library takes a path, whose file may be another one from call to call
         for _ in range(_ATTEMPTS):
-            with typed("stat", path):
-                before = os.lstat(place)
-            fid = self._library.path_fid(place)
-            with typed("stat", path):
-                found = os.lstat(place)
+            with typed("stat", path), pinned(self._mount.path, path) as name:
+                before, fid, found = os.lstat(name), self._library.path_fid(name), os.lstat(name)
             if before.st_ino == found.st_ino:
                 return FileStatus(fid, found.st_size, found.st_mtime, found.st_atime, found.st_uid, gid=found.st_gid,
                                   link_count=found.st_nlink, is_directory=stat.S_ISDIR(found.st_mode),
                                   mode=found.st_mode)  # fmt: skip
         raise Stale(116, "other files take this name again and again", path)
 
-    def entries(self, directory: str) -> Iterator[str]:
-        with typed("list", directory), os.scandir(self._whole(directory)) as found:
-            for entry in found:
-                yield entry.name
+    def _listed(self, directory: str) -> Iterator[os.DirEntry[str]]:
+        place = f"{self._whole(directory)}/."
+        self._must_be_mounted()
+        with (typed("list", directory), directories.opened(place, self._mount.path) as descriptor,
+              os.scandir(descriptor) as found):
+            yield from found
         self._must_be_mounted()
 
+    def entries(self, directory: str) -> Iterator[str]:
+        return (entry.name for entry in self._listed(directory))
+
     def subdirectories(self, directory: str) -> Sequence[str]:
-        self._must_be_mounted()
-        with typed("list", directory), os.scandir(self._whole(directory)) as found:
-            return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+        return [entry.name for entry in self._listed(directory) if entry.is_dir(follow_symlinks=False)]
 
     def _must_be_mounted(self) -> None:
         """Raise NotLustre after an unmount: all looks removed then, and the folder at the mount point is empty."""

@@ -9,13 +9,13 @@ import errno
 import mmap
 import os
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from lustre import attributes
 from lustre.attributes import layout_at
-from lustre.errors import Gone, NoPath, NotLustre, typed
+from lustre.errors import Gone, NoPath, typed
 from lustre.fid import Fid
 from lustre.filesystem import Belongings, FileFlags, Hsm, Status
 from lustre.layout.model import Layout
@@ -57,8 +57,6 @@ class MountedCalls:
         self._archives_notified = archives_notified
         self._mount = mount_point.rstrip("/") or "/"
         self._mdt_of_sequence: dict[int, int] = {}
-        self._volatile_names_known = False
-        """Whether a check has shown that the names of volatile files do not appear in a directory."""
 
     def whole(self, path: str) -> str:
         return whole(self._mount, path)
@@ -71,12 +69,12 @@ class MountedCalls:
         return layout_at(self.whole(path))
 
     def open_for_reading(self, path: str) -> int:
-        with typed("open", path):
-            return os.open(self.whole(path), os.O_RDONLY | os.O_NOATIME | _CAREFUL)
+        with typed("open", path), pinned(self._mount, path) as place:
+            return os.open(place, os.O_RDONLY | os.O_NOATIME | _CAREFUL)
 
     def open_for_swap(self, path: str, direct: bool) -> int:
-        with typed("open", path):
-            return os.open(self.whole(path), os.O_RDWR | os.O_NOATIME | _CAREFUL | (os.O_DIRECT if direct else 0))
+        with typed("open", path), pinned(self._mount, path) as place:
+            return os.open(place, os.O_RDWR | os.O_NOATIME | _CAREFUL | (os.O_DIRECT if direct else 0))
 
     def open_fid(self, fid: Fid) -> int:
         return self._library.open_fid(self._mount, fid, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -94,16 +92,10 @@ class MountedCalls:
     def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
         if mdt_index < 0:
             raise ValueError("a volatile file needs the MDT of its source: on another, the swap would lose the data")
-        directory = os.path.dirname(self.whole(beside))
-        # by fd= Lustre copies the encryption context of the source
-        name = f"{directory}/{_VOLATILE}:{mdt_index:04X}:{secrets.randbits(31):04X}:fd={source:02d}"
-        try:
-            return self._new_file(name, beside, layout)
-        except OSError:
-            # the directory may have become a symbolic link out of Lustre, where this is the name of an ordinary file
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+        with pinned(self._mount, beside) as place:
+            # by fd= Lustre copies the encryption context of the source
+            name = f":{mdt_index:04X}:{secrets.randbits(31):04X}:fd={source:02d}"
+            return self._new_file(f"{os.path.dirname(place)}/{_VOLATILE}{name}", beside, layout)
 
     def _new_file(self, name: str, beside: str, layout: Layout | None) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -113,9 +105,6 @@ class MountedCalls:
                 descriptor = os.open(name, flags if value is None else flags | _WITHOUT_LAYOUT, 0o600)
         else:
             descriptor = open_with_layout(self._library, name, flags, 0o600, layout)
-        if not self._volatile_names_known:
-            self._must_be_nameless(descriptor, name, beside)
-            self._volatile_names_known = True
         try:
             self._library.fid(descriptor)  # only a file of Lustre has one; this asks no server
             if value is not None:  # as the library does, which first looks for the name, twice, and for the pools
@@ -123,20 +112,10 @@ class MountedCalls:
                     os.setxattr(descriptor, attributes.LAYOUT, value)
         except OSError:
             os.close(descriptor)
+            with suppress(OSError):  # an ordinary name where something else is mounted below Lustre
+                os.unlink(name)
             raise
         return descriptor
-
-    def _must_be_nameless(self, descriptor: int, name: str, beside: str) -> None:
-        """Close and raise NotLustre where the file system has no volatile files. Checks once per mount."""
-        try:
-            os.unlink(name)
-        except FileNotFoundError:
-            return
-        except OSError:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-        raise NotLustre(errno.ENOTTY, "the file system took the name of a volatile file for an ordinary one", beside)
 
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
@@ -238,12 +217,8 @@ class MountedCalls:
 
     def project_beside(self, path: str) -> int:
         directory = os.path.dirname(self.whole(path))
-        with typed("get project", path):
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                return attributes.inherited_project(descriptor)
-            finally:
-                os.close(descriptor)
+        with typed("get project", path), opened(f"{directory}/.", self._mount) as descriptor:
+            return attributes.inherited_project(descriptor)
 
     def set_project(self, descriptor: int, project: int) -> None:
         with typed("set project"):
@@ -274,3 +249,11 @@ def whole(mount_point: str, path: str) -> str:
     if not sound:
         raise NoPath(errno.EINVAL, f"not a path from the root of the file system: {path!r}")
     return mount_point.rstrip("/") + path
+
+
+@contextmanager
+def pinned(mount_point: str, path: str) -> Iterator[str]:
+    """A path by its opened directory. Raises Stale where a symbolic link leads out of the mount, as to a device."""
+    directory, _, name = whole(mount_point, path).rpartition("/")
+    with opened(f"{directory}/.", mount_point, os.O_PATH) as descriptor:
+        yield f"/proc/self/fd/{descriptor}/./{name}"

@@ -8,12 +8,13 @@ lustre/lod/lod_object.c).
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lustre.errors import typed
+from lustre.errors import Stale, typed
 from lustre.layout.directory import DefaultStriping, to_xattr
 
 STRIPES, DEFAULT = "trusted.lmv", "trusted.dmv"
@@ -41,11 +42,14 @@ def is_directory(place: str) -> bool:
 
 
 @contextmanager
-def opened(place: str) -> Iterator[int]:
-    """A descriptor of a directory, which is closed at the end."""
+def opened(place: str, below: str = "", flags: int = 0) -> Iterator[int]:
+    """A descriptor of a directory, until the end. Raises Stale if a symbolic link leads out of ``below``, or any."""
     with typed("open", place):
-        descriptor = os.open(place, DIRECTORY)
+        descriptor = os.open(place, DIRECTORY | flags)
     try:
+        # O_NOFOLLOW is about the last name only; this is the path that the kernel went
+        if not f"{os.readlink(f'/proc/self/fd/{descriptor}')}/".startswith(f"{(below or place).rstrip('/')}/"):
+            raise Stale(errno.ESTALE, "a symbolic link on the path leads elsewhere", place)
         yield descriptor
     finally:
         os.close(descriptor)

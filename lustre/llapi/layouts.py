@@ -57,18 +57,14 @@ def _built(library: Library, layout: Layout) -> Iterator[int]:
     try:
         for number, component in enumerate(layout.components):
             if number:
-                maker = _MAKER_OF_MIRROR if _begins_mirror(layout, number) else _MAKER_OF_COMPONENT
-                _set(library, maker, handle)
+                same_mirror = component.mirror_id == layout.components[number - 1].mirror_id
+                _set(library, _MAKER_OF_COMPONENT if same_mirror else _MAKER_OF_MIRROR, handle)
             _fill(library, handle, component, layout.composite)
         if layout.mirror_count > 1:
             _set(library, "llapi_layout_mirror_count_set", handle, layout.mirror_count)
         yield handle
     finally:
         library.function("llapi_layout_free")(handle)
-
-
-def _begins_mirror(layout: Layout, number: int) -> bool:
-    return layout.components[number].mirror_id != layout.components[number - 1].mirror_id
 
 
 def _fill(library: Library, handle: int, component: Component, composite: bool) -> None:
@@ -155,12 +151,11 @@ def set_default(library: Library, place: str, layout: Layout | None, set_attribu
     The library sets a layout that names a pool. This package encodes all others (:mod:`lustre.layout.xattr`), because
     with the library's encoding, Lustre would keep the pool of the present default layout.
     """
-    if layout is None or pools_of(layout):
-        os.close(open_with_layout(library, place, DIRECTORY, 0, NO_LAYOUT if layout is None else layout))
-        return
-    value = to_bytes(layout)
     with typed("set default layout", place), opened(place) as directory:
-        set_attribute(directory, BY_CLIENT, value)
+        if layout is None or pools_of(layout):
+            os.close(open_with_layout(library, f"/proc/self/fd/{directory}/.", DIRECTORY, 0, layout or NO_LAYOUT))
+        else:
+            set_attribute(directory, BY_CLIENT, to_bytes(layout))
 
 
 def _inherits(place: str, shown: bytes, mount_point: str, attribute: Attribute, names: Names) -> bool:

@@ -181,26 +181,27 @@ def calls(tmp_path: Path) -> MountedCalls:
     return MountedCalls(Handle(llapi_layout_file_open=opens).library(), str(tmp_path))
 
 
-def test_volatile_files_need_lustre_and_the_mdt_of_their_source(calls: MountedCalls, tmp_path: Path) -> None:
+def test_volatile_files_need_lustre_and_the_mdt_of_their_source(tmp_path: Path) -> None:
+    handle = Handle(llapi_layout_file_open=opens, llapi_fd2fid=lambda *_: -errno.ENOTTY)
+    calls = MountedCalls(handle.library(), str(tmp_path))
     with pytest.raises(ValueError, match="MDT of its source"):
         calls.create_volatile("/a", -1, FLASH, 3)
     for layout in (None, FLASH, ON_MDT):
-        with pytest.raises(NotLustre, match="took the name of a volatile file"):
+        with pytest.raises(NotLustre):
             calls.create_volatile("/a", 0, layout, 3)
     assert os.listdir(tmp_path) == []
 
 
-def test_the_name_of_a_volatile_file_has_its_mdt_and_its_source_and_is_looked_for_once(tmp_path: Path) -> None:
-    """Each time would be one more request for a name that is not there."""
+def test_the_name_of_a_volatile_file_has_its_mdt_and_its_source_and_is_not_looked_for(tmp_path: Path) -> None:
+    """That would be one more request for a name that is not there."""
     (tmp_path / "d").mkdir()
     seen: list[bytes] = []
 
     def vanishes(path: bytes, flags: int, mode: int, layout: int) -> int:
-        seen.append(path)
+        seen.append(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
         assert flags & os.O_EXCL
         assert mode == 0o600
-        if len(seen) > 1:
-            Path(os.fsdecode(path)).touch()  # were it looked for again, it would be found
+        Path(os.fsdecode(path)).touch()  # were it looked for, it would be found
         return os.open(tmp_path, os.O_RDONLY)
 
     calls = MountedCalls(Handle(llapi_layout_file_open=vanishes).library(), str(tmp_path))
@@ -222,12 +223,41 @@ def test_no_name_is_left_where_a_directory_became_a_link_out_of_lustre(tmp_path:
     (tmp_path / "mount" / "d").symlink_to(outside)
     handle = Handle(llapi_layout_file_open=opens, llapi_fd2fid=lambda *_: -errno.ENOTTY)
     calls = MountedCalls(handle.library(), str(tmp_path / "mount"))
-    calls._volatile_names_known = True
     opened = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(NotLustre):
+    with pytest.raises(Stale):
         calls.create_volatile("/d/file", 0, layout, 3)
     assert os.listdir(outside) == []
     assert len(os.listdir("/proc/self/fd")) == opened
+
+
+def test_what_lies_behind_a_link_out_of_the_file_system_is_not_opened(tmp_path: Path, tree: Tree) -> None:
+    """The open of a device may do something: a node restarts once /dev/watchdog was opened and closed."""
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "watchdog").write_text("1")
+    (tmp_path / "mount").mkdir()
+    (tmp_path / "mount" / "d").symlink_to(tmp_path / "dev")
+    asked = Handle(llapi_path2fid=lambda *_: pytest.fail("opened"))
+    mounted = filesystem(tmp_path / "mount", tree, asked)
+    calls = MountedCalls(Handle().library(), str(tmp_path / "mount"))
+    for use in (lambda: mounted.status("/d/watchdog"), lambda: list(mounted.entries("/d")),
+                lambda: mounted.subdirectories("/d"), lambda: calls.open_for_reading("/d/watchdog"),
+                lambda: calls.open_for_swap("/d/watchdog", direct=False), lambda: calls.project_beside("/d/watchdog")):
+        with pytest.raises(Stale, match="leads elsewhere"):
+            use()
+
+
+def test_the_default_of_a_directory_behind_a_link_is_not_changed(tmp_path: Path, tree: Tree) -> None:
+    """Its owner may put the link there after the check of the path, just before the change."""
+    (tmp_path / "victim" / "d").mkdir(parents=True)
+    (tmp_path / "mine").symlink_to("victim")
+    handle = Handle(llapi_layout_file_open=opens)
+    mounted = filesystem(tmp_path, tree, handle)
+    for layout in (FLASH, None, Layout((Component(),), composite=False)):
+        with pytest.raises(Stale):
+            mounted.set_default_layout("/mine/d", layout)
+    with pytest.raises(Stale):
+        mounted.set_default_striping("/mine/d", None)
+    assert handle.llapi_layout_file_open.calls == []
 
 
 def test_reading_and_holes(calls: MountedCalls, tmp_path: Path) -> None:
