@@ -17,6 +17,7 @@ from enum import IntFlag
 
 from lustre.errors import Unsupported
 from lustre.filesystem import FileStatus, Filesystem
+from tierd.act.guard import with_parents
 from tierd.background import DaemonExecutor
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.text import quoted
@@ -114,11 +115,12 @@ class RightsCheck:
             return of_error(error)
 
     def _search(self, directory: str) -> Refusal | None:
-        place = directory or "/"
-        if place not in self._directories:
-            above = self._search(directory.rpartition("/")[0]) if directory else None
-            self._directories[place] = above or self._refusal(place, self._filesystem.status(place), Right.SEARCH)
-        return self._directories[place]
+        found = None
+        for place in reversed(list(with_parents(directory))):  # as many as a user likes
+            if place not in self._directories:
+                self._directories[place] = found or self._refusal(place, self._filesystem.status(place), Right.SEARCH)
+            found = self._directories[place]
+        return found
 
     def _refusal(self, path: str, status: FileStatus, wanted: Right) -> Refusal | None:
         try:

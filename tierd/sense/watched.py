@@ -24,6 +24,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from itertools import chain
 from types import ModuleType
 from typing import NamedTuple
 
@@ -209,7 +210,8 @@ class WatchedDirectories:
         """Directories that cannot be watched now, with the reasons."""
         for directory in self._patterns:
             watcher.add(self._mount + directory)
-            self._below(directory)
+            for _ in self._below(directory, 0.0):
+                pass
 
     @property
     def positions(self) -> Mapping[str, int]:
@@ -223,7 +225,8 @@ class WatchedDirectories:
             yield Records.of(list(self._records_of(event)))
         for directory in tuple(self._unwatched):
             if self._watch(directory):
-                self._below(directory)
+                for _ in self._below(directory, 0.0):
+                    pass
             elif directory in self._unwatched:
                 break  # it is the last one now: in the next call another is first
         gone = sorted(set(self._patterns) - {self._path(folder) for folder in self._watcher.folders})
@@ -243,10 +246,16 @@ class WatchedDirectories:
             return False
         return True
 
-    def _below(self, directory: str) -> None:
-        for name, is_directory in self._inside(directory):
-            if is_directory and self._watch(join(directory, name)):
-                self._below(join(directory, name))
+    def _below(self, directory: str, time: float) -> Iterator[Event]:
+        """Watch all directories below one. Events of the files that were created there before the watch began."""
+        waiting = [directory]
+        while waiting:  # as deep as a user likes
+            place = waiting.pop()
+            for name, is_directory in self._inside(place):
+                if not is_directory:
+                    yield Event(self._mount + place, name, CREATE, time)
+                elif self._watch(below := join(place, name)):
+                    waiting.append(below)
 
     def _inside(self, directory: str) -> list[tuple[str, bool]]:
         """Names in a directory, and whether each is a directory; none if it was removed."""
@@ -292,9 +301,7 @@ class WatchedDirectories:
         if event.mask & MOVED_FROM or (event.mask & MOVE_SELF and self._path(event.folder) in self._patterns):
             self._watcher.remove(self._mount + path.rstrip("/"))
         elif event.mask & (CREATE | MOVED_TO) and self._watch(path):
-            for name, is_directory in self._inside(path):
-                mask = CREATE | (IS_DIRECTORY if is_directory else 0)
-                yield from self._records_of(Event(self._mount + path, name, mask, event.time))
+            yield from chain.from_iterable(map(self._records_of, self._below(path, event.time)))
 
     def _known(self, path: str) -> tuple[Fid, int] | None:
         known = self._files.get(path)

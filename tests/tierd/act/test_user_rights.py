@@ -121,3 +121,25 @@ def test_an_unknown_user_and_a_silent_database_permit_nothing() -> None:
 
     assert str(Users(unknown)(4711, 1)) == "tierd's node has no user 4711"
     assert isinstance(Users()(0, 0), User)
+
+
+class Deep:
+    """Directories in directories, as many as fit a path."""
+
+    def status(self, path: str) -> FileStatus:
+        return replace(status(0o700 if path == "/a/a" else 0o755), is_directory=not path.endswith("file"))
+
+    def path_of(self, _: Fid) -> str:
+        return "/a" * 2000 + "/file"
+
+    def xattr(self, *_: str) -> bytes:
+        return b""
+
+
+def test_a_deep_path_ends_no_daemon() -> None:
+    """Any user can make one and stage it. Python allows a thousand nested calls."""
+    path = Deep().path_of(Fid(1, 1))
+    for user, why in ((ALICE, None), (BOB, "user u may not search the directory /a/a")):
+        check = RightsCheck(Deep(), User(user, frozenset(), "u"), Right.READ)  # type: ignore[arg-type]
+        found = check(path, Deep().status(path))
+        assert (found and found.sentence) == why

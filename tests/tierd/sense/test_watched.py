@@ -204,6 +204,25 @@ def test_directories_that_are_gone_or_renamed_count_no_longer(site: Site, monkey
         awaited(lambda: records_of(of), 1)
 
 
+def test_a_deep_tree_ends_no_daemon(site: Site) -> None:
+    """Any user can make one, and move it into a watched directory. Python allows a thousand nested calls."""
+    places = [f"{site.root}/new{'/a' * depth}" for depth in range(1000)]
+    for place in places:
+        os.mkdir(place)
+    Path(f"{places[-1]}/file").touch()
+    of = site.begin()
+    os.rename(places[0], site.root / "proj/new")
+    try:
+        assert kinds(awaited(lambda: records_of(of), 1)) == [("CREATE", b"file")]
+        site.begin()
+        assert len(site.watcher.folders) == 1002
+    finally:  # shutil.rmtree could not
+        os.rename(site.root / "proj/new", places[0])
+        os.unlink(f"{places[-1]}/file")
+        for place in reversed(places):
+            os.rmdir(place)
+
+
 def test_a_missing_directory_prevents_the_start(site: Site) -> None:
     site.patterns = {"/none": ""}
     with pytest.raises(InotifyError, match=r"/none cannot be watched: No such file"):
