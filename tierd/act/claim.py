@@ -11,9 +11,11 @@ an object on any OST. So a daemon can take and renew a claim while an OST hangs,
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -72,10 +74,16 @@ class ClaimFolder:
             return os.listdir(self.path)
         return []
 
-    def make(self, name: str, content: str) -> None:
-        """Create an entry. Raises FileExistsError if another process created it first."""
+    def prepare(self) -> None:
+        """Make the folder. Raises PermissionError if it is there, and a user may have made it, or may read it."""
         with suppress(FileExistsError):
             self.path.mkdir(mode=0o700)  # a claim has a secret of root
+        found = os.lstat(self.path)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise PermissionError(errno.EPERM, "not a folder for root only (mode 0700)", str(self.path))
+
+    def make(self, name: str, content: str) -> None:
+        """Create an entry. Raises FileExistsError if another process created it first."""
         os.symlink(content, self.path / name)
 
     def content(self, name: str) -> str:
@@ -145,6 +153,7 @@ class Claim(FilesystemClaim):
                 return Refusal(Reason.CLAIM_UNREADABLE, f"tierd cannot take the claim of this file system: {error}")
 
     def _take(self) -> Refusal | None:
+        self.folder.prepare()
         last = _newest(self.folder)
         name = last[1] if last is not None else "0"
         holder = self.folder.content(name) if last is not None and not last[2] else None

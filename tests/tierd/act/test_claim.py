@@ -64,6 +64,20 @@ def test_the_second_daemon_names_the_first(folder: ClaimFolder) -> None:
     assert (first.generation, second.generation) == (1, 0)
 
 
+@pytest.mark.parametrize("made", [lambda path: path.mkdir(mode=0o755), lambda path: path.symlink_to("."),
+                                  pytest.param(lambda path: os.chown(path.mkdir(mode=0o700) or path, 1001, -1),
+                                               marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs root"))])
+def test_a_folder_that_others_may_read_or_change_takes_no_claim(
+        folder: ClaimFolder, made: Callable[[Path], None]) -> None:
+    """The claim signs what goes to movers. Where users may write in the root, one of them can be first."""
+    made(folder.path)
+    os.symlink("host=theirs", folder.path / "999")
+    why = claim(folder, "mgmt01", Time()).hold()
+    assert why is not None
+    assert "not a folder for root only (mode 0700)" in why.sentence
+    assert "999" in folder.names()
+
+
 def test_a_released_claim_is_taken_at_once_with_a_higher_generation(folder: ClaimFolder) -> None:
     time = Time()
     first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)

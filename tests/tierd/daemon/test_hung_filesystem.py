@@ -209,6 +209,9 @@ class Hanging(ClaimFolder):
         self._door = door
         self._made: dict[str, str] = {}
 
+    def prepare(self) -> None:
+        """There is none."""
+
     def names(self) -> list[str]:
         return list(self._made)
 
