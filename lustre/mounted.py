@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from lustre import mounts
 from lustre.attributes import attribute, attribute_names, layout_at
@@ -35,7 +36,7 @@ class MountedFilesystem:
     """The file system below one mount point of this client."""
 
     def __init__(self, mount: Mount, library: Library, tree: Tree, devices: str = "/dev") -> None:
-        self._mount = mount
+        self._mount, self._whole = mount, partial(whole, mount.path)
         self._library = library
         self._tree = tree
         self._devices = devices
@@ -138,9 +139,6 @@ class MountedFilesystem:
     def quota(self, kind: int, owner: int, pool: str = "") -> Quota:
         """Read the block quota of a user (0), a group (1) or a project (2), for the file system or for one pool."""
         return self._library.quota(self._mount.path, kind, owner, pool)
-
-    def _whole(self, path: str) -> str:
-        return whole(self._mount.path, path)
 
 
 def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:

@@ -117,15 +117,16 @@ class ControlServer(BoundedThreads, socketserver.UnixStreamServer):
         with connection.makefile("rb") as stream:
             line = stream.readline(_CHANGE_REQUEST_MAX_BYTES if changes else _READ_REQUEST_MAX_BYTES)
         self.connections.request_arrived(slot)
-        connection.sendall(json.dumps(self.answer(line, peer), allow_nan=False).encode() + b"\n")
+        said = json.dumps(self.answer(line, peer), allow_nan=False).encode() + b"\n"
+        slot.sending()  # whoever does not read it gives way to others
+        connection.sendall(said)
 
     def answer(self, line: bytes, peer: Peer) -> Json:
         try:
             request = json.loads(line)
             if not isinstance(request, dict):
                 return {"error": "a request is a JSON object"}
-            name = str(request.get("request"))
-            change = name in self._changing
+            change = (name := str(request.get("request"))) in self._changing
             stages = name in self._staging and peer.uid in self._access.stage_users
             if not stages and not self._access.may(peer.uid, peer.groups, change=change):
                 return {"error": f"not allowed for {peer.name}: {_WHO_MAY_CHANGE if change else _WHO_MAY_READ}"}

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from httpserver.connections import SLOW_SECONDS
 from tests.tierd.site import Site, fetched
 from tierd.cli import client
 from tierd.cli.tierctl import parser
@@ -317,6 +318,23 @@ def test_when_all_are_being_answered_the_next_may_try_again(path: str, held: Exi
     assert [json.loads(one.makefile("rb").readline()) for one in those] == [{"ok": 1}] * len(those)
     assert ask(path, {"request": "status"}) == {"ok": 1}
     server.close()
+
+
+def test_those_who_do_not_read_their_answers_block_nobody(path: str, held: ExitStack) -> None:
+    """A member of read_group kept root from tierctl pause, for half a minute each time."""
+    arrived = threading.Semaphore(0)
+
+    def handle(request: Json) -> Json:
+        arrived.release()
+        return {"ok": "x" * (4 << 20 if request["request"] == "history" else 1)}
+
+    server = ControlServer(path, handle)
+    held.callback(server.close)
+    for _ in range(server.connections.limit):
+        connected(held, path, b'{"request": "history"}\n')
+        assert arrived.acquire(timeout=30)
+    threading.Event().wait(SLOW_SECONDS + 0.5)
+    assert ask(path, {"request": "status"}) == {"ok": "x"}
 
 
 @pytest.mark.parametrize("peer", [STRANGER, LOOKER])
