@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lustre.layout.model import Component, Layout
 from tierd.decide.plans import FlashSettings, Plan, joined, missing_pool, move, room_bytes
+from tierd.decide.relocation import bytes_per_component
 from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
@@ -87,7 +88,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     cold = [file for file in stored if file.read_at < limit]
     if not cold:
         return
-    held = sum(file.size_bytes for file in cold)
+    held = sum(bytes_on(pool, file) for file in cold)
     oldest = min(file.read_at for file in cold)
     yield POLICY.finding(
         view, f"pool {quoted(pool)} is {percent(used)} full; {len(cold)} of {len(stored)} files examined there "
@@ -121,6 +122,11 @@ def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) 
     return joined(plans)
 
 
+def bytes_on(pool: str, file: StoredFile) -> int:
+    """Bytes of a file on a pool: of a large file, often only those of its first component."""
+    return sum(held for part, held in bytes_per_component(file.layout, file.size_bytes) if part.pool == pool)
+
+
 def demotions(finding: Finding, wanted: float, cold_before: float, stored: Sequence[StoredFile], situation: Situation,
               pools: FlashSettings) -> Plan:
     """Moves of cold files, the coldest first, until so many bytes are free.
@@ -137,13 +143,13 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
     for file, kept in sorted(cold, key=lambda each: (each[1] is None, each[0].read_at, each[0].path)):
         if wanted <= 0 or len(actions) >= settings.max_moves:
             break
-        layout = kept or disk_layout(file.layout, file.size_bytes, pools)
-        if layout is None or file.size_bytes < MIN_BYTES:
-            continue
+        layout, freed = kept or disk_layout(file.layout, file.size_bytes, pools), bytes_on(pools.flash_pool, file)
+        if layout is None or freed < max(MIN_BYTES, 0 if kept else file.size_bytes / 2):
+            continue  # its copy would load the disks more than it frees
         if kept is None and file.size_bytes > left:
             too_large = True
             continue
-        wanted -= file.size_bytes
+        wanted -= freed
         left -= 0 if kept is not None else file.size_bytes
         days = (finding.time - file.read_at) / DAY_SECONDS
         actions.append(move(finding, file.path.rpartition("/")[0] or "/", file, layout, f"pool {pools.flash_pool!r} "

@@ -159,7 +159,8 @@ def test_a_plan_fits_the_room_and_pays(files: list[tuple[int, int]], free: float
 UNUSED = ColdOnFlashEvidence(used_share=0.85, cold_files=4, cold_bytes=8 * GB, oldest_days=50.0, target_used_share=0.8,
                              cold_before=NOW - 7 * DAY, bytes_to_free=5.0 * GB)
 COLD = Finding("cold-on-flash", NOW, "", "", (), "", UNUSED, subject="flash")
-ON_FLASH = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 2, 4 * MIB)))
+ON_FLASH = Layout((Component(0, None, "flash", 2, 4 * MIB),), composite=False)
+HEAD_ON_FLASH = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", -1)))
 
 
 def stored(number: int, days: float, size: int = 2 * GB, layout: Layout | None = ON_FLASH) -> StoredFile:
@@ -183,8 +184,9 @@ def test_the_coldest_go_until_there_is_room() -> None:
 def test_cold_files_of_a_scope_go_to_the_disks_of_the_scope_and_no_further_than_needed() -> None:
     other = Pools(flash_pool="nvme", hdd_pool="sas")
     everything = Settings(scopes=(Scope("/fast", small_files_to_flash=other), Scope("/old", mode=Mode.OBSERVE)))
-    files = [replace(stored(n, 50 + n), path=f"/fast/f{n}", pools=("nvme",)) for n in range(5)]
-    files += [stored(9, 99), replace(stored(8, 99), path="/elsewhere/f", pools=("nvme",))]
+    on_nvme = Layout((Component(pool="nvme"),), composite=False)
+    files = [replace(stored(n, 50 + n, layout=on_nvme), path=f"/fast/f{n}", pools=("nvme",)) for n in range(5)]
+    files += [stored(9, 99), replace(stored(8, 99, layout=on_nvme), path="/elsewhere/f", pools=("nvme",))]
     where = replace(room(), pools={**room().pools, "nvme": ("n",), "sas": ("s",)},
                     size_bytes={**room().size_bytes, "sas": 1000 * GB},
                     avail_bytes={**room().avail_bytes, "sas": 900 * GB})
@@ -204,10 +206,16 @@ def test_layouts_that_would_be_flattened_stay() -> None:
         assert cold(stored(1, 50, layout=layout)).actions == ()
 
 
+def test_a_large_file_with_its_beginning_on_flash_is_not_copied_and_counts_as_little() -> None:
+    heads = [stored(n, 90, size=100 * GB, layout=HEAD_ON_FLASH) for n in range(3)]
+    assert [a.path for a in cold(*heads, stored(7, 50)).actions] == ["/old/f7"]
+    files = [stored(n, 90, size=2 * MIB, layout=HEAD_ON_FLASH) for n in range(400)]
+    assert len(cold(*files).actions) == 400, "1 MiB of flash each"
+
+
 @pytest.mark.parametrize(("size", "stripes"), [(MIB, 1), (MIB + 1, -1)])
 def test_a_cold_file_gets_the_stripes_that_hold_it_and_not_those_of_larger_ones(size: int, stripes: int) -> None:
-    wide = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", -1)))
-    (action,) = cold(stored(1, 50, size=size, layout=wide)).actions
+    (action,) = cold(stored(1, 50, size=size, layout=HEAD_ON_FLASH)).actions
     assert action.layout == Layout((Component(0, None, "hdd", stripes),), composite=False)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lustre.fid import Fid
+from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look, reads_whole
 from tests.tierd.worlds import TARGETS, small_io, stream
 from tierd.model import DirectoryActivity, Facts, Finding, StoredFile, TargetFill
@@ -49,7 +52,8 @@ def test_a_pool_of_unknown_space_is_not_reported(facts: Facts) -> None:
 
 
 def stored(number: int, days: float, pools: tuple[str, ...] = ("flash",)) -> StoredFile:
-    return StoredFile(Fid(0x200000401, number, 0), f"/proj/old/f{number}", GB, pools, NOW - days * DAY)
+    return StoredFile(Fid(0x200000401, number, 0), f"/proj/old/f{number}", GB, pools, NOW - days * DAY,
+                      Layout((Component(pool=pools[0]),), composite=False))
 
 
 def cold(used: float, *files: StoredFile, active: bool = False, fill: dict[str, TargetFill] | None = None,
@@ -70,6 +74,12 @@ def test_cold_files_on_full_flash_are_reported_with_the_bytes_to_free() -> None:
     (0.5, False, False), (0.79, False, False), (0.75, True, True), (0.69, True, False)])
 def test_cold_files_are_reported_from_the_upper_to_the_lower_mark(used: float, active: bool, reported: bool) -> None:
     assert bool(cold(used, stored(1, 300), active=active)) == reported
+
+
+def test_only_the_bytes_on_flash_count() -> None:
+    layout = Layout((Component(0, 1 << 20, "flash"), Component(1 << 20, None, "hdd")))
+    (found,) = cold(0.9, replace(stored(1, 30), layout=layout))
+    assert found.evidence.numbers()["cold_bytes"] == 1 << 20
 
 
 def test_files_that_left_flash_and_pools_with_an_unknown_target_do_not_count() -> None:

@@ -66,7 +66,7 @@ def test_otherwise_files_move(plan: Plan) -> None:
 
 
 def test_cold_mirrors_go_first_and_need_no_room_on_disks() -> None:
-    plain = StoredFile(Fid(2, 1), "/d/plain", 1 << 20, ("flash",), HOT.time - 90 * DAY, layout=FIRST_64K)
+    plain = StoredFile(Fid(2, 1), "/d/plain", 64 << 10, ("flash",), HOT.time - 90 * DAY, layout=FIRST_64K)
     plan = cold(plain, mirrored(1, 30), mirrored(2, 40))
     assert [action.path for action in plan.actions] == ["/d/f2", "/d/f1"]
     assert {explain(action.layout) for action in plan.actions} == {explain(ON_DISKS)}
