@@ -19,6 +19,8 @@ DISK_BYTES_PER_SECOND = 100e6
 """Sequential throughput of a disk target while a file is copied. A choice: a fifth of what a group of ten disks has."""
 REACTION_SECONDS = 30.0
 """Time for which the job's new files must fit. Later tierd undoes the default layout if space runs out. A choice."""
+RETRY_SECONDS = 12 * 3600.0
+"""Time until a file is tried again after a move that did not succeed. A choice."""
 READ_SHARE = 0.1
 """Share of reads among the job's RPCs from which its existing files are worth moving. A choice."""
 

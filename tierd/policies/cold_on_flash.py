@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lustre.layout.model import Component, Layout
-from tierd.decide.plans import FlashSettings, Plan, joined, missing_pool, move, room_bytes
+from tierd.decide.plans import RETRY_SECONDS, FlashSettings, Plan, joined, missing_pool, move, room_bytes
 from tierd.decide.relocation import bytes_per_component
 from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
@@ -144,8 +144,9 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
         if wanted <= 0 or len(actions) >= settings.max_moves:
             break
         layout, freed = kept or disk_layout(file.layout, file.size_bytes, pools), bytes_on(pools.flash_pool, file)
-        if layout is None or freed < max(MIN_BYTES, 0 if kept else file.size_bytes / 2):
-            continue  # its copy would load the disks more than it frees
+        if (layout is None or freed < max(MIN_BYTES, 0 if kept else file.size_bytes / 2)  # it copies more than it frees
+                or situation.was_tried(file.fid, cold_before, max(cold_before, finding.time - RETRY_SECONDS))):
+            continue
         if kept is None and file.size_bytes > left:
             too_large = True
             continue

@@ -21,7 +21,7 @@ from statistics import median
 
 from lustre.fid import Fid
 from tierd.acts import Verdict
-from tierd.decide.plans import Plan, move
+from tierd.decide.plans import RETRY_SECONDS, Plan, move
 from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, ost_index, osts_of, relocate
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_files
@@ -56,8 +56,6 @@ BAND = 0.03
 """A target gives files while its used share exceeds that of its pool by more than this. A choice."""
 REST_DAYS = 30.0
 """Days in which a moved file does not move again. A choice."""
-RETRY_HOURS = 12.0
-"""Hours until a file is tried again after a move that did not succeed. A choice."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +232,7 @@ def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Des
         leave = {index for index in osts_of(file.layout) & donors if room.used(index) > level + BAND}
         if (not leave or file.layout is None or file.read_at >= idle_before or hard_case(file.layout)
                 or not MIN_BYTES <= file.size_bytes <= MAX_BYTES or file.fid in chosen
-                or situation.was_tried(file.fid, now - REST_DAYS * DAY_SECONDS, now - RETRY_HOURS * 3600.0)):
+                or situation.was_tried(file.fid, now - REST_DAYS * DAY_SECONDS, now - RETRY_SECONDS)):
             continue
         held = bytes_per_ost(file.layout, file.size_bytes)
         leave = {index for index in leave if room.used(index, -held[index]) >= level}

@@ -181,6 +181,16 @@ def test_the_coldest_go_until_there_is_room() -> None:
     assert plan.actions[0].reason == "pool 'flash' is short of space, and the file was not used for 50 days"
 
 
+def test_files_that_cannot_move_or_came_lately_keep_no_others_from_moving() -> None:
+    tried = {stored(1, 90).fid: (0.0, NOW - 60), stored(2, 80).fid: (NOW - DAY, NOW - DAY)}  # moved, tried
+    def was_tried(fid: Fid, moved_since: float, tried_since: float) -> bool:
+        return fid in tried and (tried[fid][0] >= moved_since or tried[fid][1] >= tried_since)
+    files = stored(1, 90, size=20 * GB), stored(2, 80), stored(3, 10)
+    assert [a.path for a in cold(*files).actions] == ["/old/f1"]
+    situation = Situation(room(), Pools(), facts=Facts(stored=files), was_tried=was_tried)
+    assert [a.path for a in cold_on_flash.plan(COLD, UNUSED, situation).actions] == ["/old/f3"]
+
+
 def test_cold_files_of_a_scope_go_to_the_disks_of_the_scope_and_no_further_than_needed() -> None:
     other = Pools(flash_pool="nvme", hdd_pool="sas")
     everything = Settings(scopes=(Scope("/fast", small_files_to_flash=other), Scope("/old", mode=Mode.OBSERVE)))
