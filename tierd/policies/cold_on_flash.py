@@ -143,7 +143,8 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
     for file, kept in sorted(cold, key=lambda each: (each[1] is None, each[0].read_at, each[0].path)):
         if wanted <= 0 or len(actions) >= settings.max_moves:
             break
-        layout, freed = kept or disk_layout(file.layout, file.size_bytes, pools), bytes_on(pools.flash_pool, file)
+        layout = kept or disk_layout(file.layout, file.size_bytes, pools.hdd_pool, len(capacity.pools[pools.hdd_pool]))
+        freed = bytes_on(pools.flash_pool, file)
         if (layout is None or freed < max(MIN_BYTES, 0 if kept else file.size_bytes / 2)  # it copies more than it frees
                 or situation.was_tried(file.fid, cold_before, max(cold_before, finding.time - RETRY_SECONDS))):
             continue
@@ -162,16 +163,17 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
     return Plan(tuple(actions), ())
 
 
-def disk_layout(present: Layout | None, size_bytes: int, pools: FlashSettings) -> Layout | None:
-    """The layout of a file on disks, with the stripes of the component in which it ends. None if it must not be
-    flattened.
+def disk_layout(present: Layout | None, size_bytes: int, pool: str, targets: int) -> Layout | None:
+    """The layout of a file on disks, with the stripes of the component in which it ends, at most one on each target.
+
+    None if it must not be flattened.
     """
     if present is None or present.mirror_count > 1 or any(c.on_mdt or c.released or c.foreign is not None
                                                           for c in present.components):
         return None
     last = [c for c in present.components if c.extent_start < max(size_bytes, 1)][-1]
-    count = last.stripe_count if last.stripe_count == -1 else max(last.stripe_count, 1)
-    return Layout((Component(0, None, pools.hdd_pool, count, last.stripe_size),), composite=False)
+    count = -1 if last.stripe_count == -1 else min(max(last.stripe_count, 1), targets)
+    return Layout((Component(0, None, pool, count, last.stripe_size),), composite=False)
 
 
 def directories(tables: Tables) -> Sequence[str]:

@@ -229,6 +229,11 @@ def test_a_cold_file_gets_the_stripes_that_hold_it_and_not_those_of_larger_ones(
     assert action.layout == Layout((Component(0, None, "hdd", stripes),), composite=False)
 
 
+def test_a_cold_file_gets_no_more_stripes_than_the_disk_pool_has_targets() -> None:
+    (action,) = cold(stored(1, 50, layout=Layout((Component(pool="flash", stripe_count=8),), composite=False))).actions
+    assert action.layout.components[0].stripe_count == 2
+
+
 def test_full_disks_take_nothing() -> None:
     assert reasons(cold(stored(1, 50), where=room(hdd_free=100 * GB))) == [Reason.NO_ROOM]
     assert reasons(cold(stored(1, 50), where=replace(room(), pools={"flash": ("x",)}))) == [Reason.NO_POOL]
