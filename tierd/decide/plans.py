@@ -119,7 +119,8 @@ def flash_first(component_bytes: int, present: Layout | None, settings: FlashSet
     return Layout((
         Component(0, component_bytes, settings.flash_pool, stripe_count=1),
         *(Component(start, end, settings.hdd_pool, c.stripe_count if c.stripe_count == -1 else max(c.stripe_count, 1),
-                    c.stripe_size) for c, start, end in zip(rest, starts, [*starts[1:], None], strict=True)),
+                    c.stripe_size, pattern="raid0,overstriped" if c.overstriped else "raid0")
+          for c, start, end in zip(rest, starts, [*starts[1:], None], strict=True)),
     ))
 
 

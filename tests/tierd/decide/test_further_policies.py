@@ -67,6 +67,12 @@ def test_what_lies_behind_the_component_keeps_its_extents_and_stripes(end: int) 
                                     Component(max(end, 4 * MIB), None, "hdd", -1)))
 
 
+def test_a_default_stays_overstriped_behind_the_component() -> None:
+    wide = Component(128 * KIB, None, "hdd", 64, 4 * MIB, pattern="raid0,overstriped")
+    (action,) = larger(where=room(layout=Layout((TOO_SMALL.components[0], wide)))).actions
+    assert action.layout.components[1:] == (replace(wide, extent_start=MIB),)
+
+
 @pytest.mark.parametrize(("layout", "reason"), [
     (None, Reason.NO_LAYOUT),
     (Layout((Component(0, 64 * KIB, pattern="mdt"), Component(64 * KIB, None, "hdd"))), Reason.OTHER_LAYOUT),
