@@ -27,7 +27,7 @@ from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
 from tierd.decide import benefit
 from tierd.model import Capacity, Table
-from tierd.policies.protocol import Choice, Policy, Situation, Tables, Use
+from tierd.policies.protocol import LEAVE, Choice, Policy, Situation, Tables, Use
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent, rate_text
 
@@ -38,8 +38,6 @@ DEFAULT_LIMIT_BYTES = 1 << 20
 
 NO_ROOM_ON_FLASH = ("flash has no room, and small files on the MDT are written 20 to 40% faster than on disks "
                     "(Cray, CUG 2018)")
-KEEP_FREE = 0.2
-"""Free share of an MDT below which tierd undoes default layouts with data on the MDT. A choice."""
 MAX_SLOWDOWN = 1.5
 """Service time of metadata operations now, as a multiple of that in quiet times, above which nothing goes to the MDTs.
 A choice."""
@@ -128,11 +126,12 @@ def measured_text(capacity: Capacity, flash_pool: str) -> str:
     return f"; here earlier acts won back {' and '.join(parts)}" if parts else ""
 
 
-def is_short(layout: Layout, room: Capacity, _: Tables) -> str | None:
+def is_short(layout: Layout, room: Capacity, tables: Tables) -> str | None:
     """Whether an MDT has so little room that default layouts with data on the MDT are undone; not if it is unknown."""
     if not layout.components[0].on_mdt:
         return None
-    return "an MDT is short of space" if room.metadata is not None and room.metadata.free_share < KEEP_FREE else ""
+    keep = LEAVE * tables.of(DataOnMdt).min_free
+    return "an MDT is short of space" if room.metadata is not None and room.metadata.free_share < keep else ""
 
 
 POLICY = Policy("data-on-mdt", tables={"data_on_mdt": DataOnMdt}, option="places small files on the MDT", place=place,

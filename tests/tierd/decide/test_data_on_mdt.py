@@ -103,6 +103,15 @@ def test_half_an_hour_of_new_files_must_fit() -> None:
     assert not chosen(replace(READ, files_per_second=28_000.0)).on_mdt
 
 
+@pytest.mark.parametrize(("min_free", "free", "undone"), [
+    (0.3, 31, False), (0.3, 21, False), (0.3, 19, True), (0.1, 11, False), (0.1, 6, True)])
+def test_what_an_mdt_may_take_is_not_undone_at_once(min_free: float, free: int, *, undone: bool) -> None:
+    room = replace(ROOM, metadata=replace(IDLE, spaces=(replace(MDT, avail_bytes=free * GB),)))
+    layout, tables = chosen().layout, Tables({"data_on_mdt": DataOnMdt(min_free=min_free)})
+    assert chosen(room=room, min_free=min_free).on_mdt == (free > 100 * min_free)
+    assert bool(data_on_mdt.is_short(layout, room, tables)) == undone
+
+
 @given(st.integers(1, 8 * MIB), st.floats(0, 1), st.integers(0, 100 * GB), st.integers(0, 10**8),
        st.one_of(st.none(), st.integers(0, 16 * MIB)), st.one_of(st.none(), st.floats(0.1, 10)),
        st.floats(0, 1e9))
