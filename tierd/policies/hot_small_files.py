@@ -143,8 +143,8 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
         layout = choice.layout
         if choice.on_mdt:
             room[True] = choice.room_bytes
-        if activity.creates and not plans.covers(capacity.default_layouts.get(activity.directory), size.component_bytes,
-                                           pools.flash_pool) and activity.directory in capacity.default_layouts:
+        if activity.creates and plans.may_get_default(activity.directory, capacity) and not plans.covers(
+                capacity.default_layouts[activity.directory], size.component_bytes, pools.flash_pool):
             defaults.append(Action(
                 ActKind.SET_DEFAULT_LAYOUT, layout,
                 f"{finding.aggressor} reads files created here again and again; new files need no move; "

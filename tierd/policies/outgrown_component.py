@@ -96,6 +96,8 @@ def enlarged(finding: Finding, evidence: OutgrownComponentEvidence, activity: Di
     """A larger first component for new files, or why it stays as it is; None if it is large enough."""
     capacity, settings, pool = situation.capacity, situation.pools, situation.pools.flash_pool
     present = capacity.default_layouts.get(activity.directory)
+    if activity.directory == "/":
+        return Refusal(Reason.ROOT_DIRECTORY, "the root of the file system keeps its default layout")
     if present is None:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")
     if missing := missing_pool(capacity, pool, settings.hdd_pool):

@@ -138,6 +138,17 @@ def test_a_directory_that_still_grows_gets_a_default_first() -> None:
     assert {a.kind for a in covered.actions} == {"migrate"}
 
 
+def test_the_root_keeps_its_default_layout() -> None:
+    activity = DirectoryActivity("py.3", "/", creates=5, candidates=tuple(candidate(n) for n in range(20)),
+                                 sizes=(900 * KIB,) * 50)
+    where = replace(room(), default_layouts={"/": TOO_SMALL})
+    plan = hot_small_files.plan(HOT, READ_AGAIN, Situation(where, Pools(), [activity]))
+    assert {a.kind for a in plan.actions} == {"migrate"}
+    assert isinstance(OUTGROWN.evidence, OutgrownComponentEvidence)
+    assert reasons(outgrown_component.plan(OUTGROWN, OUTGROWN.evidence, Situation(
+        where, Pools(), [activity]))) == [Reason.ROOT_DIRECTORY]
+
+
 def test_a_move_must_be_worth_more_while_a_neighbour_is_slowed() -> None:
     slow = replace(READ_AGAIN, opens_per_second=0.05, disk_reads_per_second=0.05)
     files = [candidate(n) for n in range(20)]
