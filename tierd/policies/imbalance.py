@@ -108,7 +108,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 def fill_findings(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
     """Find a target that is fuller than the other targets of its pool, or emptier, such as one just added.
 
-    A target that takes no files, such as a drained one, is never too empty, and the others are not compared with it.
+    A target that takes no files, such as a drained one, is never too empty, and the others are not compared with it. A
+    target in several pools belongs to the smallest.
     """
     known = {t: view.facts.fill[t] for t in members if t in view.facts.fill}
     takers = {t: fill for t, fill in known.items() if t not in view.facts.closed}
@@ -117,7 +118,8 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
     for sign in (1, -1):
         far = [((POLICY.name, "", f"fill of {target}") in view.active,
                 sign * (fill.used - _median_of_others(target, takers)), target)
-               for target, fill in sorted((known if sign > 0 else takers).items()) if takers.keys() - {target}]
+               for target, fill in sorted((known if sign > 0 else takers).items())
+               if takers.keys() - {target} and view.facts.pool_of(target) == pool]
         far = [each for each in far if each[1] >= settings.enter_fill * (LEAVE if each[0] else 1)]
         if not far:
             continue
@@ -163,7 +165,8 @@ def load_findings(pool: str, members: Sequence[str], loads: Mapping[str, Sequenc
                  for target in members}
         busiest = max(members, key=lambda t: rates[t])
         rate, others = rates[busiest], (sum(rates.values()) - rates[busiest]) / (len(members) - 1)
-        if rate < enough or rate < edge(settings.enter_load, view, POLICY.name, "", f"load of {busiest}") * others:
+        if (view.facts.pool_of(busiest) != pool
+                or rate < max(enough, edge(settings.enter_load, view, POLICY.name, "", f"load of {busiest}") * others)):
             continue
         most, total = max(loads[busiest], key=lambda load: load.operations), sum(
             load.operations for load in loads[busiest])

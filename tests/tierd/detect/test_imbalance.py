@@ -49,6 +49,15 @@ def test_other_loads_are_not_reported(rate: float, targets: tuple[str, ...]) -> 
                 Facts(pools=POOLS, fill=filled(flash=0.9, hdd=0.1))) == []
 
 
+def test_flash_and_disks_in_one_more_pool_are_not_compared() -> None:
+    pools = {**POOLS, "all": (*FLASH, *TARGETS), "few": TARGETS[:2]}
+    fast = halves(small_io("fio.1", 500, seconds=30.0, targets=FLASH[:1]), small_io("fio.2", 500, seconds=30.0,
+                                                                                  targets=FLASH[1:]))
+    assert look(POLICY, fast, Facts(pools=pools, fill=filled(flash=0.1, hdd=0.8))) == []
+    (found,) = look(POLICY, facts=Facts(pools=pools, fill=filled() | {TARGETS[3]: TargetFill(100 * GB, 20 * GB)}))
+    assert "of pool hdd" in found.sentence
+
+
 def test_a_target_that_was_just_added_is_reported() -> None:
     (found,) = filling(0.8, 0.78, 0.81, 0.02)
     assert found.sentence == "lustre-OST0005 is 2% full; the median of the other targets of pool hdd is 80%"
