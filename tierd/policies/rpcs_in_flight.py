@@ -49,7 +49,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View) -> Finding:
-    fsname, kind, pool, direction = subject
+    _, kind, pool, direction = subject
     clients = [client for client, _ in pairs]
     limit = min(load.max_in_flight for _, load in pairs)
     rpcs = sum(load.rpcs for _, load in pairs)
@@ -60,10 +60,12 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
         view, f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} RPCs "
         f"in flight, {where}",
         {"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": len(clients)},
-        subject=" ".join(subject), advice=advise(fsname, kind, direction, limit, where))
+        subject=" ".join(subject), advice=advise(subject, clients, limit, where))
 
 
-def advise(fsname: str, kind: str, direction: str, limit: float, where: str) -> Iterator[Advice]:
+def advise(subject: tuple[str, str, str, str], clients: Sequence[ClientLoad], limit: float,
+           where: str) -> Iterator[Advice]:
+    fsname, kind, pool, direction = subject
     more = min(2 * limit, MAX_RPCS_IN_FLIGHT)
     if kind == "osc":
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_rpcs_in_flight={more:.0f}", where,
@@ -73,9 +75,12 @@ def advise(fsname: str, kind: str, direction: str, limit: float, where: str) -> 
             yield Advice(f"lctl set_param osc.{fsname}-OST*.max_dirty_mb=MEGABYTES", where,
                          "at least max_rpcs_in_flight times the size of an RPC, so that there is data for all of them")
     elif direction == "modify":
-        yield Advice(f"lctl set_param mdc.{fsname}-MDT*.max_rpcs_in_flight={more + 1:.0f} "
-                     f"mdc.{fsname}-MDT*.max_mod_rpcs_in_flight={more:.0f}", where,
-                     "more parallel creates and unlinks from one client; the MDT's limit per client must allow it")
+        every = min((load.max_in_flight for client in clients for load in client.rpcs
+                     if (load.kind, load.pool) == (kind, pool) and load.direction != direction), default=0.0)
+        first = f"mdc.{fsname}-MDT*.max_rpcs_in_flight={more + 1:.0f} " if every <= more else ""  # it must be larger
+        yield Advice(f"lctl set_param {first}mdc.{fsname}-MDT*.max_mod_rpcs_in_flight={more:.0f}", where,
+                     "more parallel creates and unlinks from one client; refused above the limit of the MDT, which is "
+                     "8 by default (mdt.*.max_mod_rpcs_in_flight since 2.16): raise that first")
     else:
         yield Advice(f"lctl set_param mdc.{fsname}-MDT*.max_rpcs_in_flight={more:.0f}", where,
                      "more parallel lookups from one client; lookups need no reply slot on the MDT, creates do")

@@ -23,6 +23,13 @@ def test_creates_need_both_limits_raised() -> None:
                                        "mdc.lustre-MDT*.max_mod_rpcs_in_flight=16")
 
 
+def test_a_higher_limit_of_all_rpcs_is_not_lowered() -> None:
+    client = rpcs({8: 5000}, kind="mdc", direction="modify")
+    client = replace(client, rpcs=(*client.rpcs, replace(client.rpcs[0], direction="read", max_in_flight=64.0)))
+    (found,) = look(rpcs_in_flight.POLICY, facts=facts(client))
+    assert found.advice[0].command == "lctl set_param mdc.lustre-MDT*.max_mod_rpcs_in_flight=16"
+
+
 def at_limit(busy_usec: float, targets: Sequence[str]) -> list[Finding]:
     loads = [part._replace(busy_usec=part.writes * busy_usec) for part in
              stream("s.1", 100, seconds=30.0, targets=targets)]
