@@ -17,7 +17,7 @@ from math import isqrt
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.decide import restripe
-from tierd.decide.plans import Plan, fitting, may_get_default, move, room_bytes
+from tierd.decide.plans import Plan, fitting, may_get_default, missing_pool, move, room_bytes
 from tierd.decide.restripe import Restripe, Stripes
 from tierd.detect.attribution import directories
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
@@ -204,11 +204,12 @@ def small_files(finding: Finding, situation: Situation) -> Plan:
             refusals.append(Refusal(Reason.OTHER_LAYOUT, "its default layout is composite, which a person set on "
                                     "purpose, or has one stripe already").about(where))
             continue
+        first = wanted.components[0]
+        if missing := missing_pool(capacity, first.pool):
+            refusals.append(missing)
+            continue
         actions.append(Action(ActKind.SET_DEFAULT_LAYOUT, wanted, f"{finding.aggressor} creates small files here; one "
                               "stripe takes one object each", finding.key, directory=where))
-        first = wanted.components[0]
-        if not capacity.pools.get(first.pool):
-            continue
         settled = finding.time - restripe.SETTLE_SECONDS
         why = f"{finding.aggressor} opens the small file again and again, and it has several objects"
         moves = [move(finding, where, each, restripe.placed(wanted, capacity), why)

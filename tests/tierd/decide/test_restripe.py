@@ -53,11 +53,11 @@ def stream(*files: Candidate, room: Capacity = ROOM, creates: int = 0,
     return striping.plan(found, evidence, Situation(room, FlashSettings(), [activity]))
 
 
-def small(present: Layout | None, *files: Candidate) -> Plan:
+def small(present: Layout | None, *files: Candidate, room: Capacity = ROOM) -> Plan:
     evidence = StripingEvidence(stripe_count=4, files_created=500)
     found = Finding("striping", NOW, "mk.7", "", (), "", evidence, ("/d",), subject="small files in /d")
     activity = DirectoryActivity("mk.7", "/d", creates=500, candidates=files, sizes=(5000,) * 30)
-    return striping.plan(found, evidence, Situation(replace(ROOM, default_layouts={"/d": present}), FlashSettings(),
+    return striping.plan(found, evidence, Situation(replace(room, default_layouts={"/d": present}), FlashSettings(),
                                                     [activity]))
 
 
@@ -164,6 +164,11 @@ def test_small_files_get_one_stripe_and_large_ones_beside_them_keep_theirs() -> 
     assert (move.path, move.layout) == ("/d/a", default.layout)
     every = Layout((Component(0, None, "", -1),), composite=False)
     assert explain(small(every).actions[0].layout) == "first 4M on hdd (1 stripe), rest on hdd (stripes on every OST)"
+
+
+def test_no_default_names_a_pool_that_does_not_exist() -> None:
+    plan = small(Layout((Component(0, None, "", 4),), composite=False), room=replace(ROOM, pools={}))
+    assert (plan.actions, [r.reason for r in plan.refusals]) == ((), [Reason.NO_POOL])
 
 
 @pytest.mark.parametrize("present", [
