@@ -136,7 +136,8 @@ def test_a_copy_must_pay_and_fit() -> None:
     Layout((Component(0, None, "hdd", 16),), composite=False),
     Layout((Component(0, None, "hdd", -1),), composite=False),
     Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 8))),
-], ids=["of a person", "wide", "all targets", "wide tail"])
+    Layout((Component(0, GIB, "hdd"), Component(GIB, None, "hdd", 0, flags=("extension",), extension_size=GIB))),
+], ids=["of a person", "wide", "all targets", "wide tail", "self-extending"])
 def test_defaults_that_stay(present: Layout) -> None:
     assert shared(creates=1, room=replace(ROOM, default_layouts={"/d": present})).actions == ()
 
