@@ -51,7 +51,7 @@ def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, s
 
 
 def from_distribution(sizes: Sequence[int], settings: Settings) -> Size | Refusal:
-    """Cover the small mode: all sizes below the widest gap between powers of two.
+    """Cover the small mode, all sizes below the widest gap, or where that would split files, all sizes to the limit.
 
     >>> from_distribution([900_000] * 99 + [5_000_000_000], Settings())
     Size(component_bytes=1048576, reason='99% of 100 sampled files fit; the largest of these has 879 KiB')
@@ -59,23 +59,24 @@ def from_distribution(sizes: Sequence[int], settings: Settings) -> Size | Refusa
     'a component of 2 MiB would split 40 of 100 sampled files'
     """
     ordered = sorted(sizes)
-    small = small_mode(ordered, 1 << settings.largest_component_bytes.bit_length() - 1)  # the largest boundary
-    if not small:
+    limit = 1 << settings.largest_component_bytes.bit_length() - 1  # the largest boundary
+    below = [size for size in ordered if size <= limit]
+    if not below:
         return Refusal(Reason.NOT_SMALL, f"the smallest of {len(sizes)} sampled files has {binary_text(ordered[0])}: "
                        "they are not small files")
-    size = boundary(small[-1])
-    split = sum(size < s <= 64 * size for s in ordered)
-    if split > SPLIT_SHARE * len(ordered):
-        return Refusal(Reason.SIZES_MIXED, f"a component of {binary_text(size)} would split {split} of {len(ordered)} "
-                       "sampled files")
-    return Size(size, f"{percent(len(small) / len(ordered))} of {len(ordered)} sampled files fit; the largest of "
-                      f"these has {binary_text(small[-1])}")
+    for small in small_mode(ordered, below), below:
+        size = boundary(small[-1])
+        split = sum(size < s <= 64 * size for s in ordered)
+        if split <= SPLIT_SHARE * len(ordered):
+            return Size(size, f"{percent(len(small) / len(ordered))} of {len(ordered)} sampled files fit; the largest "
+                              f"of these has {binary_text(small[-1])}")
+    return Refusal(Reason.SIZES_MIXED, f"a component of {binary_text(size)} would split {split} of {len(ordered)} "
+                   "sampled files")
 
 
-def small_mode(ordered: Sequence[int], limit_bytes: int) -> Sequence[int]:
+def small_mode(ordered: Sequence[int], below: Sequence[int]) -> Sequence[int]:
     """The sizes up to the limit that lie below the widest gap (as a ratio) to the sizes above them."""
-    below = [size for size in ordered if size <= limit_bytes]
-    if not below or len(below) == len(ordered):
+    if len(below) == len(ordered):
         return below
     gap, cut = ordered[len(below)] / below[-1], len(below)
     for index in range(len(below) - 1, 0, -1):
