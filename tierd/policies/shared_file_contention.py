@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from tierd.advised import RPC_BYTES
 from tierd.decide.plans import Plan, open_files
+from tierd.decide.relocation import ost_index, osts_of
 from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, Stripes, defaults, rewritten, stripe_bytes, the_pool
 from tierd.detect.advice import hints, works_on_several_nodes
 from tierd.detect.profile import Profile
@@ -30,6 +31,8 @@ MIN_STRIPE_BYTES = 1 << 20
 """Stripe size of DDN's file, and of its records. Smaller records of several processes share an object."""
 CONCENTRATION = 0.9
 """Without a readable layout, the fewest targets with this share of the job's bytes count as the file's. A choice."""
+FILE_SHARE = 0.5
+"""Minimum share of the file's targets in the job's bytes. A choice."""
 MIN_BYTES_PER_SECOND = 1e6
 MAX_OBJECTS_PER_TARGET = 64
 """Maximum number of objects per target: DDN had 512 on 8 targets, for 512 processes."""
@@ -93,6 +96,10 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
             or job.total.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
         return None
     directory = file.path.rpartition("/")[0] or "/"
+    osts = osts_of(file.layout)
+    moved = sum(load.moved_bytes for target, load in job.by_target.items() if ost_index(target) in osts)
+    if osts and moved < FILE_SHARE * job.total.moved_bytes:
+        return None  # the processes keep it open, and work on other files
     targets = carriers(job, CONCENTRATION)
     objects = max((len(each.objects) or max(each.stripe_count, 0) for each in (
         file.layout.components if file.layout else ())), default=0) or len(targets)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.layout.model import Component, Layout
+from lustre.fid import Fid
+from lustre.layout.model import Component, Layout, StripeObject
 from tests.tierd.detect.views import POOLS, found_by, halves, look
 from tests.tierd.worlds import MIB, TARGETS, stream
 from tierd.detect.advice import hints
@@ -36,6 +37,14 @@ def test_on_all_targets_already_it_should_be_overstriped() -> None:
     (found,) = shared(64, 4, TARGETS)
     assert found.advice[0].command == "lfs setstripe -C 64 -p hdd /proj/run"
     assert "64 objects, 16 on each of the 4 targets: one for each process" in found.advice[0].effect
+
+
+def test_an_input_that_all_processes_keep_open_beside_their_own_files_is_no_contention() -> None:
+    on = int(TARGETS[0][-4:], 16)
+    layout = Layout((Component(pool="hdd", objects=(StripeObject(on, Fid(1, 1)),)),), composite=False)
+    facts = Facts(pools=POOLS, shared_files=(SharedFile("mpi.5", "/proj/in/forcing.nc", 64, layout, 1 << 30),))
+    assert look(POLICY, halves(stream("mpi.5", 400, seconds=30.0, targets=TARGETS)), facts) == []
+    assert look(POLICY, halves(stream("mpi.5", 400, seconds=30.0, targets=TARGETS[:1])), facts)
 
 
 def in_runs(runs: int, openers: int = 16, job: str = "mpi.5") -> list[Finding]:
