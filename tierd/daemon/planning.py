@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from math import inf
 
 from lustre.layout.model import Layout
 from tierd.acts import ActKind
@@ -74,8 +75,8 @@ class Planner:
         self._weighed: dict[tuple[str, str, str], Weighed] = {}
         """By finding, the last plan if its acts were not worth doing."""
 
-    def for_finding(self, finding: Finding) -> Plan:
-        """The plan for a finding as of now."""
+    def for_finding(self, finding: Finding, tried: Collection[str] = ()) -> Plan:
+        """The plan for a finding as of now. Files that were ``tried`` take no place of others in it."""
         if policy_for(finding).waits_for_close:  # it was last seen while its files were open
             finding = replace(finding, time=self._clock.now())
         located = self._located(finding)
@@ -93,7 +94,7 @@ class Planner:
             return Plan((), refusals)
         if known := self._still_refused(finding):
             return Plan((), (*refusals, *known))
-        plan = self.worth(finding, self.for_activities(finding, self._enriched(rest, self._filesystem)))
+        plan = self.worth(finding, self.for_activities(finding, self._enriched(rest, self._filesystem), tried))
         return replace(plan, refusals=(*refusals, *plan.refusals))
 
     def preview_plan(self, finding: Finding) -> Plan:
@@ -136,7 +137,8 @@ class Planner:
                        f"is {self._clock.now() - last:.0f} s old: the directories in which it works now are not known"
                        ).about(finding.aggressor)
 
-    def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
+    def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity],
+                       tried: Collection[str] = ()) -> Plan:
         """All acts that are possible in these directories, whether they are worth doing or not."""
         until = self._clock.now() + SIZING_SECONDS
         places = [a.directory for a in activities]
@@ -156,6 +158,9 @@ class Planner:
         rest = [a if a.directory in layouts else replace(a, candidates=()) for a in rest]
         sized = space.with_sizes(self._filesystem, rest, executor=self._executor,
                                enough=lambda: self._clock.now() >= until)
+        # their sizes and opens count on, but they never settle
+        sized = [replace(a, candidates=tuple(replace(c, closed_at=inf) if c.path in tried else c
+                                             for c in a.candidates)) for a in sized] if tried else sized
         plan = self._engine.plan(finding, sized, room, self._journal.was_tried, self._draining(),
                                  made_mirrors=self._journal.made_mirrors)
         return replace(plan, refusals=(*plan.refusals, *refusals))

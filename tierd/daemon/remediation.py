@@ -346,7 +346,8 @@ class Remediations:
             # without a request to the file system: most findings of a cycle end here
             if self._only_reported(finding) or self._is_refused(finding) or self._in_hand(finding):
                 continue
-            found = self._planning.for_finding(finding)
+            case = None if has_victim(finding) else self._store.get(finding.key)  # its directories are planned once
+            found = self._planning.for_finding(finding, frozenset(case.tried) if case is not None else ())
             if not self._log.holds(finding):
                 continue  # it ended while it was planned, which takes long where MDTs answer slowly
             plan = self._approved_part(finding, without_mere_advice(found))

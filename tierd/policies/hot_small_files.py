@@ -150,12 +150,12 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
                 f"{finding.aggressor} reads files created here again and again; new files need no move; "
                 + "; ".join(filter(None, (size.reason, choice.reason))), finding.key, directory=activity.directory))
         per_open = evidence.opens_per_second / opens
-        worth = [(w, c) for c in activity.candidates
+        settled = [c for c in activity.candidates if c.closed_at <= finding.time - pools.settle_seconds]
+        worth = [(w, c) for c in settled
                  if c.size_bytes is not None and 0 < c.size_bytes <= size.component_bytes
-                 and c.closed_at <= finding.time - pools.settle_seconds
                  and (w := benefit_ratio(c, per_open, evidence, settings, situation.victim_slowed)
                       / (2 if choice.on_mdt else 1)) >= settings.benefit_factor]
-        if not worth and activity.candidates:
+        if settled and not worth:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
                                     "that its move costs").about(activity.directory))
         moves += [plans.move(finding, activity.directory, c, situation.mirrored(layout, use),

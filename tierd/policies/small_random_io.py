@@ -166,7 +166,7 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
         elif sum(each.kind == ActKind.MIGRATE for each in actions) < settings.max_moves:
             left -= needed
             actions.append(action)
-    if files and not actions and not refusals:
+    if any(c.closed_at < finding.time for _, c in files) and not actions and not refusals:
         refusals.append(Refusal(Reason.NOT_WORTH, "no file saves enough disk time for its copy, or the job only made "
                                 "the files").about(activities[0].directory))
     return Plan(tuple(actions), tuple(refusals))

@@ -86,6 +86,17 @@ def test_hot_small_files_move_to_flash_after_their_directory(tmp_path: Path) -> 
     assert not any("UNDOING" in s for s in at.said)
 
 
+def test_files_that_were_tried_take_no_place_in_the_next_plan(tmp_path: Path) -> None:
+    at = lived(tmp_path, READING, 150, "[act]\non = ['hot-small-files']\n[hot_files_to_flash]\nmax_moves = 5\n")
+    (case,) = at.daemon.store
+    now, plan = at.daemon.parts.node.clock.now(), at.daemon.planning.for_finding
+    found = replace(case.finding, time=now + 60)  # all are closed for some time
+    first, again = ({action.path for action in plan(found, tried).actions if action.path} for tried in ((), case.tried))
+    assert case.tried & first, "moved files are still read the most"
+    assert len(again) == 5
+    assert again.isdisjoint(case.tried)
+
+
 def test_findings_of_jobs_that_are_gone_are_forgotten(tmp_path: Path) -> None:
     """The time of each plan was kept for good, unless something was done."""
     at = world(tmp_path, jobs=(), settings=parse(b"[act]\non = ['hot-small-files']\n", "t.toml"))

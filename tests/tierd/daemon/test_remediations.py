@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,7 +60,7 @@ class Planned:
     actions: Callable[[Finding], tuple[Action, ...]]
     plans: int = 0
 
-    def for_finding(self, finding: Finding) -> Plan:
+    def for_finding(self, finding: Finding, _: Collection[str] = ()) -> Plan:
         self.plans += 1
         return Plan(self.actions(finding), ())
 
