@@ -16,7 +16,7 @@ from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Evidence, Finding, StoredFile, Table
-from tierd.policies.protocol import Common, Policy, Situation, Tables
+from tierd.policies.protocol import Common, Policy, Situation
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted
 from tierd.validators import Count, Positive, Share
@@ -138,7 +138,7 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
         return Plan((), (missing,))
     left = room_bytes(capacity, pools.hdd_pool, settings.disk_reserve)
     actions: list[Action] = []
-    too_large = False
+    too_large: Refusal | None = None
     cold = [(file, situation.without_mirror(file, pools.flash_pool)) for file in stored if file.read_at < cold_before]
     for file, kept in sorted(cold, key=lambda each: (each[1] is None, each[0].read_at, each[0].path)):
         if wanted <= 0 or len(actions) >= settings.max_moves:
@@ -149,18 +149,15 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
                 or situation.was_tried(file.fid, cold_before, max(cold_before, finding.time - RETRY_SECONDS))):
             continue
         if kept is None and file.size_bytes > left:
-            too_large = True
+            too_large = Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {bytes_text(max(0.0, left))} above its "
+                                f"reserve, too little for the cold files on {pools.flash_pool!r}")
             continue
         wanted -= freed
         left -= 0 if kept is not None else file.size_bytes
         days = (finding.time - file.read_at) / DAY_SECONDS
         actions.append(move(finding, file.path.rpartition("/")[0] or "/", file, layout, f"pool {pools.flash_pool!r} "
                             f"is short of space, and the file was not used for {days:.0f} days"))
-    if too_large and not actions:
-        free = bytes_text(capacity.avail_bytes.get(pools.hdd_pool, 0))
-        return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {free} free, too little for the cold "
-                                 f"files on {pools.flash_pool!r}"),))
-    return Plan(tuple(actions), ())
+    return Plan(tuple(actions), () if actions or too_large is None else (too_large,))
 
 
 def disk_layout(present: Layout | None, size_bytes: int, pool: str, targets: int) -> Layout | None:
@@ -176,10 +173,6 @@ def disk_layout(present: Layout | None, size_bytes: int, pool: str, targets: int
     return Layout((Component(0, None, pool, count, last.stripe_size),), composite=False)
 
 
-def directories(tables: Tables) -> Sequence[str]:
-    return tables.of(ColdToDisk).directories
-
-
 POLICY = Policy("cold-on-flash", Settings, find, evidence=ColdOnFlashEvidence, plan=plan,
                 by_scope=False, tables={"cold_to_disk": ColdToDisk}, on_by_default=True, can_wait=True,
-                directories=directories)
+                directories=lambda tables: tables.of(ColdToDisk).directories)

@@ -35,9 +35,6 @@ ON_MDT = ""
 """Pool of a component on the MDT, in verdicts of the journal."""
 DEFAULT_LIMIT_BYTES = 1 << 20
 """Lustre's default of ``dom_stripesize``, for MDTs whose limit is unknown."""
-
-NO_ROOM_ON_FLASH = ("flash has no room, and small files on the MDT are written 20 to 40% faster than on disks "
-                    "(Cray, CUG 2018)")
 MAX_SLOWDOWN = 1.5
 """Service time of metadata operations now, as a multiple of that in quiet times, above which nothing goes to the MDTs.
 A choice."""
@@ -64,7 +61,8 @@ def place(on_flash: Layout, use: Use, situation: Situation, flash_has_room: bool
     end, capacity, settings = on_flash.components[0].extent_end, situation.capacity, situation.tables.of(DataOnMdt)
     if end is None:
         return Choice(on_flash)
-    better, why = preferred(use, situation, settings) if flash_has_room else (True, NO_ROOM_ON_FLASH)
+    better, why = preferred(use, situation, settings) if flash_has_room else (
+        True, "flash has no room, and the MDT writes small files 20 to 40% faster than disks (Cray, CUG 2018)")
     if not better:
         return Choice(on_flash, f"on flash, because {why}")
     if refused := refusal(end, use, capacity, settings):

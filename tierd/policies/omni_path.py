@@ -20,9 +20,6 @@ from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
 from tierd.text import count_of, first_names
 from tierd.validators import Positive
 
-Drivers = Mapping[str, Mapping[str, int]]
-"""Parameters of the driver, by node."""
-
 
 @dataclass(frozen=True)
 class Settings(Common):
@@ -53,7 +50,8 @@ def _enough(rpcs_per_second: float, role: str, view: View, settings: Settings) -
     return rpcs_per_second > 0 if held else rpcs_per_second >= settings.min_rpcs_per_second
 
 
-def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View) -> Iterator[Finding]:
+def of_nodes(role: str, drivers: Mapping[str, Mapping[str, int]], wanted: Mapping[str, int],
+             view: View) -> Iterator[Finding]:
     """The finding about the nodes of one role, if a parameter differs. Parameters that a driver lacks do not count."""
     differ = grouped(((name, driver[name]), node) for node, driver in sorted(drivers.items())
                      for name, value in wanted.items() if driver.get(name, value) != value)

@@ -55,18 +55,16 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     rpcs = sum(load.rpcs for _, load in pairs)
     share = sum(share_at(load.max_in_flight, load.in_flight) * load.rpcs for _, load in pairs) / rpcs
     place = f"pool {quoted(pool)}" if kind == "osc" and pool else quoted(pool) if pool else "all targets"
-    where = f"on {client_names(clients)}"
     return POLICY.finding(
         view, f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} RPCs "
-        f"in flight, {where}",
+        f"in flight, on {client_names(clients)}",
         {"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": len(clients)},
-        subject=" ".join(subject), advice=advise(subject, clients, limit, where))
+        subject=" ".join(subject), advice=advise(subject, clients, limit))
 
 
-def advise(subject: tuple[str, str, str, str], clients: Sequence[ClientLoad], limit: float,
-           where: str) -> Iterator[Advice]:
+def advise(subject: tuple[str, str, str, str], clients: Sequence[ClientLoad], limit: float) -> Iterator[Advice]:
     fsname, kind, pool, direction = subject
-    more = min(2 * limit, MAX_RPCS_IN_FLIGHT)
+    more, where = min(2 * limit, MAX_RPCS_IN_FLIGHT), f"on {client_names(clients)}"
     if kind == "osc":
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_rpcs_in_flight={more:.0f}", where,
                      "more throughput if the targets have idle time (flash, network latency); on busy disks it only "

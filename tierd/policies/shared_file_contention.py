@@ -27,12 +27,12 @@ from tierd.validators import AtLeastTwo, Ratio
 UNKNOWN_STRIPES = 1 << 30
 MAX_OBJECTS = 2000
 """Most stripes of a file: ``LOV_MAX_STRIPE_COUNT`` in lustre/include/uapi/linux/lustre/lustre_user.h."""
-MIN_STRIPE_BYTES = 1 << 20
-"""Stripe size of DDN's file, and of its records. Smaller records of several processes share an object."""
 CONCENTRATION = 0.9
 """Without a readable layout, the fewest targets with this share of the job's bytes count as the file's. A choice."""
 FILE_SHARE = 0.5
 """Minimum share of the file's targets in the job's bytes. A choice."""
+MIN_STRIPE_BYTES = 1 << 20
+"""Stripe size of DDN's file, and of its records. Smaller records of several processes share an object."""
 MIN_BYTES_PER_SECOND = 1e6
 MAX_OBJECTS_PER_TARGET = 64
 """Maximum number of objects per target: DDN had 512 on 8 targets, for 512 processes."""

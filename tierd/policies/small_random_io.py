@@ -151,7 +151,8 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     left = settings.share_of_free * plans.room_bytes(capacity, pools.flash_pool, pools.reserve)
     files = [(a, c) for a in activities for c in a.candidates if _is_large(c, settings)]
     opened = [file for a in activities for file in plans.open_files(a)]
-    saved = saved_seconds(evidence) / max(1, len(files) + len(opened))
+    again = evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds  # as many small RPCs as so far
+    saved = again * (plans.SEEK_USEC - plans.FLASH_USEC) / 1e6 / max(1, len(files) + len(opened))
     actions: list[Action] = []
     refusals: list[Refusal] = []
     if opened:
@@ -175,12 +176,6 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
 def _is_large(candidate: Candidate, settings: RandomIoToFlash) -> bool:
     size = candidate.size_bytes
     return size is not None and MIN_FILE_BYTES <= size <= settings.max_file_bytes
-
-
-def saved_seconds(evidence: SmallRandomIoEvidence) -> float:
-    """Disk time that flash saves if the job does as much small I/O again as it has done so far."""
-    small_rpcs = evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds
-    return small_rpcs * (plans.SEEK_USEC - plans.FLASH_USEC) / 1e6
 
 
 def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], saved: float, stripes: int,

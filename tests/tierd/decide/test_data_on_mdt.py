@@ -170,7 +170,7 @@ def test_the_mdt_takes_what_a_full_flash_pool_cannot() -> None:
     assert against_neighbour(full).actions[0].layout.components[0].on_mdt
     written = against_neighbour(full, replace(NOISE, aggressor_read_share=0.1)).actions[0]
     assert written.layout.components[0].on_mdt, "disks are the alternative, and slower"
-    assert "flash has no room, and small files on the MDT are written 20 to 40% faster than on disks" in written.reason
+    assert "flash has no room, and the MDT writes small files 20 to 40% faster than disks" in written.reason
     refused = against_neighbour(replace(full, metadata=replace(IDLE, slowdown=9.0)))
     assert refused.actions == ()
     assert [refusal.reason for refusal in refused.refusals] == [Reason.NO_ROOM, Reason.MDT_BUSY]
