@@ -225,8 +225,8 @@ class FactsCollector:
     def _resident(uneven: UnevenPools, facts: Facts, now: float) -> tuple[StoredFile, ...]:
         """Files on targets that are fuller than their pool, while a pool is uneven."""
         fuller: set[int] = set()
-        for members in facts.pools.values():
-            used = {target: facts.fill[target].used for target in members if target in facts.fill}
+        for pool, members in facts.pools.items():
+            used = {t: facts.fill[t].used for t in members if t in facts.fill and facts.pool_of(t) == pool}
             open_used = [share for target, share in used.items() if target not in facts.closed]
             if len(used) > 1 and open_used and max(used.values()) - min(open_used) >= WALK_ABOVE_DIFFERENCE:
                 mean = sum(open_used) / len(open_used)

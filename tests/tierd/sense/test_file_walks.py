@@ -6,6 +6,8 @@ import errno
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -17,6 +19,8 @@ from lustre.layout.model import Component, Layout, StripeObject
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
+from tierd.model import Facts, TargetFill
+from tierd.sense.facts import FactsCollector
 from tierd.sense.file_walks import UnevenPools, stored_file, walk
 
 names = st.sampled_from(["a", "b", "a-b", "c", ".d", "ä"])
@@ -123,3 +127,14 @@ def test_links_and_directories_of_a_simulated_file_system_are_no_files() -> None
     assert found == ["/proj/a"]
     with pytest.raises(FileNotFoundError):
         stored_file(filesystem, "/proj/none", {index})
+
+
+def test_no_file_is_examined_where_only_a_pool_of_flash_and_disks_is_uneven() -> None:
+    fill = {f"l-OST{n:04x}": TargetFill(100, 90 if n < 2 else 20) for n in range(6)}
+    pools = {"flash": tuple(fill)[:2], "hdd": tuple(fill)[2:], "all": tuple(fill)}
+    stepped: list[object] = []
+    uneven = cast(UnevenPools, SimpleNamespace(forget=lambda: None, files=(), step=lambda *step: stepped.append(step)))
+    FactsCollector._resident(uneven, Facts(pools=pools, fill=fill), 0.0)
+    assert stepped == []
+    FactsCollector._resident(uneven, Facts(pools=pools, fill=fill | {"l-OST0005": TargetFill(100, 60)}), 0.0)
+    assert stepped == [({2, 3, 4}, 0.0)]
