@@ -25,7 +25,7 @@ from tierd.detect.view import View
 from tierd.model import Action, Advice, Evidence, Finding, Window
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
-from tierd.text import first_names, percent, quoted, rate_text
+from tierd.text import percent, quoted, rate_text
 from tierd.validators import AtLeastTwo, Positive
 
 MIN_STRIPES, MAX_STRIPES = 2, 8
@@ -115,16 +115,16 @@ def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -
             or files >= MAX_FILES_PER_SECOND):
         return
     places = directories(view.activities(job.job, recent[0].start))
-    layouts = [layout for place in places if (layout := view.facts.default_layouts.get(place)) is not None]
-    if any(len(layout.components) > 1 for layout in layouts):  # one target would replace what somebody set
-        return
+    if any((layout := view.facts.default_layouts.get(place)) and len(layout.components) > 1 for place in places):
+        return  # one target would replace what somebody set
     in_pool = f" -p {quoted(pool)}" if pool else ""
+    where = quoted(places[0]) if len(places) == 1 else "DIRECTORY"
     yield POLICY.finding(
         view, f"{quoted(job.job)} has {files:.0f} small files a second on {used} targets; the busiest, "
         f"{quoted(target)}, has {percent(share)} of their RPCs",
         {"small_file_share": share, "files_per_second": files, "targets_used": used}, job=job.job,
         targets=sorted(job.by_target), directories=places, subject=subject,
-        advice=(Advice(f"lfs setstripe -c 1 -i {int(target[-4:], 16)}{in_pool} {first_names(places) or 'DIRECTORY'}",
+        advice=(Advice(f"lfs setstripe -c 1 -i {int(target[-4:], 16)}{in_pool} {where}",
                        "new files there", "keeps the small files of the job on one target (NOTUR guide): its processes "
                        f"wait for one target instead of {used}"),))
 
@@ -141,12 +141,13 @@ def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, se
     count = min(settings.stripes, len(members))
     places = directories(view.activities(job.job, recent[0].start))
     in_pool = f" -p {quoted(pool)}" if pool else ""
+    where = quoted(places[0]) if len(places) == 1 else "DIRECTORY"
     gain = f"up to {count} times the throughput, if the client is fast enough"
     better = (
         Advice(f"lfs migrate --non-block -c {count}{in_pool} FILE",
                f"the files that {quoted(job.job)} reads, when closed", gain)
         if load.read_bytes > load.write_bytes else
-        Advice(f"lfs setstripe -c {count}{in_pool} {first_names(places) or 'DIRECTORY'}",
+        Advice(f"lfs setstripe -c {count}{in_pool} {where}",
                "before the file is created", gain))
     yield POLICY.finding(
         view, f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the "

@@ -38,6 +38,14 @@ def test_a_stream_is_reported_from_25_mib_a_second_on_one_target(rate: float, ta
     assert bool(look(POLICY, halves(stream("big.1", rate, seconds=30.0, targets=targets)))) == reported
 
 
+def test_a_command_names_one_directory_at_most() -> None:
+    view = View(halves(stream("big.1", 90, seconds=30.0, targets=TARGETS[:1])), Facts(pools=POOLS), lambda *_: [
+        DirectoryActivity("big.1", f"/d/{n}", creates=9) for n in range(3)])
+    (found,) = found_by(POLICY, view)
+    assert found.directories == ("/d/0", "/d/1", "/d/2")
+    assert found.advice[0].command == "lfs setstripe -c 4 -p hdd DIRECTORY", "it was '/d/0, /d/1, /d/2'"
+
+
 def small_files_on(targets: tuple[str, ...], files_per_second: float = 5, end: int | None = None) -> list[Finding]:
     layout = Layout((Component(0, end), *([Component(end)] if end else [])))
     view = View(halves(small_files("m.2", files_per_second, 64 << 10, seconds=30.0, targets=targets)), Facts(
