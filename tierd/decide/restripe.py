@@ -192,14 +192,13 @@ def with_stripes(present: Layout | None, stripes: Stripes, pool: str, end: int) 
     """
     if present is not None and len(present.components) > 1:
         first, tail = present.components[0], present.components[-1]
-        if (len(present.components) > 2 or present.mirror_count > 1 or tail.extension_size
-                or _has_stripes(tail, stripes)):
+        if len(present.components) > 2 or present.mirror_count > 1 or _stays(tail, stripes):
             return None
         return replace(present, components=(first, stripes.component(tail.extent_start, tail.pool or pool)))
-    if present is not None and (present.components[0].on_mdt or _has_stripes(present.components[0], stripes)):
+    if present is not None and (present.components[0].on_mdt or _stays(present.components[0], stripes)):
         return None
     return Layout((Component(0, end, pool, 1), stripes.component(end, pool)))
 
 
-def _has_stripes(component: Component, stripes: Stripes) -> bool:
-    return component.stripe_count < 0 or component.stripe_count >= stripes.count
+def _stays(component: Component, stripes: Stripes) -> bool:
+    return component.extension_size > 0 or component.stripe_count < 0 or component.stripe_count >= stripes.count

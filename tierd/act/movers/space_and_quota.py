@@ -100,7 +100,8 @@ class DestinationState:
     def no_room(self, move: Move, size_bytes: int) -> Refusal | None:
         """Refuses a file of this size, of any owner, if the pools have no room."""
         with self._lock:
-            found = (self._no_room(move, pool, held) for pool, held in bytes_per_pool(move.layout, size_bytes).items()
+            found = (self._no_room(move, pool, held, size_bytes)
+                     for pool, held in bytes_per_pool(move.layout, size_bytes).items()
                      if pool or not names_osts(move.layout))
             return self._no_room_on_targets(move, size_bytes) or next(filter(None, found), None)
 
@@ -120,20 +121,20 @@ class DestinationState:
                 self._take_quota(facts, wanted)
             return refused
 
-    def _no_room(self, move: Move, pool: str, needed_bytes: int) -> Refusal | None:
+    def _no_room(self, move: Move, pool: str, needed_bytes: int, size_bytes: int) -> Refusal | None:
         targets = self._pools().get(pool)
         if targets is None:
             return Refusal(Reason.NO_SUCH_POOL, f"pool {pool!r} does not exist")
         if not targets:
             return Refusal(Reason.EMPTY_POOL, f"pool {pool!r} has no targets: Lustre would use any target")
-        if any(c.pool == pool and not c.overstriped and c.stripe_count > len(targets) for c in move.layout.components):
+        if any(c.pool == pool and not c.overstriped and c.stripe_count > len(targets)
+               and c.extent_start < max(size_bytes, 1) for c in move.layout.components):  # those that get objects
             return Refusal(Reason.WANTED_LAYOUT, f"more stripes than the {len(targets)} targets of pool {pool!r}")
         space = self._space()
         rooms = [space[target] for target in targets if target in space]
-        size_bytes = sum(room.size_bytes for room in rooms)
         avail_bytes = sum(room.avail_bytes for room in rooms) - self._taken[pool]
         keep_free = self._destination.keep_free
-        if avail_bytes - needed_bytes < size_bytes * keep_free:
+        if avail_bytes - needed_bytes < sum(room.size_bytes for room in rooms) * keep_free:
             return Refusal(Reason.ROOM, f"pool {pool!r} has {avail_bytes} bytes left, and must keep "
                            f"{percent(keep_free)} free")
         if all(room.avail_bytes <= needed_bytes for room in rooms):  # the pool may have room that no file can use

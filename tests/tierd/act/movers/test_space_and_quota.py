@@ -42,6 +42,13 @@ def test_pools(lustre: MiniLustre) -> None:
     assert room_reason(lustre, in_pool("flash", -1)) == ""
 
 
+@pytest.mark.parametrize(("end", "reason"), [(10, ""), (9, "wanted-layout")])
+def test_only_components_that_hold_the_file_need_a_target_for_each_stripe(
+        lustre: MiniLustre, end: int, reason: str) -> None:
+    wide = Layout((Component(0, end * PAGE, pool="flash"), Component(end * PAGE, None, pool="hdd", stripe_count=99)))
+    assert room_reason(lustre, wide) == reason
+
+
 def test_part_of_a_pool_stays_free(lustre: MiniLustre) -> None:
     lustre.room_bytes = 21 * PAGE  # 10 are taken, 10 more would fit, but then nothing would be left
     assert room_reason(lustre, FLASH) == ""
