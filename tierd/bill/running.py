@@ -15,8 +15,9 @@ from tierd.extensions import Extension
 
 STORE_SECONDS = 60.0
 """Time between two writes of the entries of cases that hold: a kill loses at most this time of the bill."""
-MAX_SERIES = 200
-"""Pairs of jobs with a series of their own. The losses of further pairs are in one series without names."""
+MAX_SERIES, MAX_ENDED = 200, 100
+"""Pairs of jobs with a series of their own, and those of them whose cases have ended: the last ones. The losses of
+further pairs are in one series without names."""
 Pair = tuple[str, str]
 
 
@@ -52,12 +53,16 @@ class Bill(Extension):
                 self._add(self._billed, key[1:], billed_bytes(case))
                 if key in holding:  # the next day begins where this one ends
                     self._cases[key] = Case(case.number, case.ended_at, case.ended_at, is_noticed=case.is_noticed)
+            live = {key[1:] for key in self._cases}
+            if live <= self._shown.keys():  # else a pair would change its series
+                for pair in [pair for pair in self._billed if pair not in live and any(pair)][:-MAX_ENDED]:
+                    del self._billed[pair], self._shown[pair]
 
     def _add(self, sums: dict[Pair, float], pair: Pair, size: float) -> None:
         """Add bytes to the series of a pair. The first pairs have one of their own from 0 on."""
         series = pair if pair in self._shown or len(self._shown) < MAX_SERIES else ("", "")
         self._shown.setdefault(series, 0.0)  # so that Prometheus sees the first bytes increase
-        sums[series] = sums.get(series, 0.0) + size
+        sums[series] = sums.pop(series, 0.0) + size  # to the end: the last ones stay
 
     def _entries(self) -> list[BillEntry]:
         whose = self._whose({job for _, *pair in self._cases for job in pair})

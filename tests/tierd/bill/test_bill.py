@@ -28,7 +28,7 @@ from tierd.bill.entries import (
     store,
     stored,
 )
-from tierd.bill.running import MAX_SERIES, Bill
+from tierd.bill.running import MAX_ENDED, MAX_SERIES, Bill
 from tierd.cli.client import local_time
 from tierd.daemon.client import ask
 from tierd.integrations.protocol import SchedulerJob
@@ -116,6 +116,11 @@ def test_further_pairs_are_summed_in_one_series(site: Site) -> None:
         sizes = {(sample.labels["victim"], sample.labels["aggressor"]): sample.value for sample in family.samples}
         assert len(sizes) == MAX_SERIES + 1
         assert sizes["", ""] == 3e6
+    made.step()
+    made._add(made._billed, ("new.1", "v.1"), 1e6)
+    assert made._billed["new.1", "v.1"] == 1e6, "pairs of past cases make room"
+    assert made._billed["", ""] == 3e6
+    assert len(made._billed) == len(made._shown) == MAX_ENDED + 2
 
 
 def test_entries_go_after_a_year(site: Site) -> None:
