@@ -195,3 +195,6 @@ class Ledger(Generic[G, K]):
         gone = sorted((m.seen_at, name) for name, m in self._members.items() if name not in members)
         for _, name in gone[: len(self._members) - len(members) - SPARE]:
             del self._members[name]
+        if len(self._totals) > len(self._groups) + SPARE:  # a container may mount at a path of its own each time
+            kept = self._groups | {member.group for member in self._members.values()}
+            self._totals = {group: totals for group, totals in self._totals.items() if group in kept}

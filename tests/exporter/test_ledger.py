@@ -120,3 +120,15 @@ def test_a_long_pause_allows_more_growth() -> None:
     clock.now += 86400
     assert passes(ledger, clock, 10**16) == [10**16]
     assert ledger.implausible == 0
+
+
+def test_mounts_of_the_past_take_no_memory_for_ever() -> None:
+    """Each container mounts at a path of its own; one mount stays."""
+    ledger: Ledger[str, str] = Ledger()
+    for number in range(5 * SPARE):
+        ledger.begin({"stays": "mount", f"device{number}": f"pod{number}"})
+        ledger.credit("stays", b"1", ("x",), (number,))
+        ledger.credit(f"device{number}", b"1", ("x",), (7,))
+        assert ledger.totals("mount")["x"] == number
+    assert ledger.totals(f"pod{5 * SPARE - 3}")["x"] == 7, "it may be mounted again"
+    assert len(ledger.every()) <= 2 * SPARE
