@@ -47,7 +47,7 @@ class Sampler:
     def draw(self, daemon: Daemon, cases: Sequence[Case], now: float) -> None:
         findings, windows = [f for f in daemon.findings if not f.advice_only], daemon.windows
         holding = frozenset(f.key for f in findings)
-        if now < self._drawn_at + SAMPLE_SECONDS and holding == self._holding:
+        if 0 <= now - self._drawn_at < SAMPLE_SECONDS and holding == self._holding:
             return
         try:
             room = self._room()
@@ -86,7 +86,8 @@ class Sampler:
         before, self._minute = self._minute, now // MINUTE_SECONDS
         if before in {None, self._minute}:
             return
-        new = [window for window in windows if max(self._seen_until, now - 2 * MINUTE_SECONDS) < window.end <= now]
+        since = self._seen_until if self._seen_until <= now else 0.0  # else the clock was set back
+        new = [window for window in windows if max(since, now - 2 * MINUTE_SECONDS) < window.end <= now]
         if new:
             self._seen_until = new[-1].end
             self._journal.rates.add(int(self._minute * MINUTE_SECONDS), {

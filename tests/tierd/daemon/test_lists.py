@@ -187,6 +187,17 @@ def test_what_jobs_and_targets_did_is_recorded(site: Site) -> None:
     assert rates(site, job=STREAM.job_id, seconds=3600).points == stream.points
 
 
+def test_after_the_clock_was_set_back_curves_go_on(site: Site) -> None:
+    site.run(until=100)
+    site.cluster.epoch_ns -= 86400 * 10**9
+    begun = site.cluster.epoch
+    site.run(until=400)
+    assert len(rates(site, job=STREAM.job_id, seconds=3600).points) >= 3
+    ((samples,),) = site.sql(f"SELECT count(*) FROM samples WHERE series = 'findings' AND time BETWEEN {begun} AND "
+                             f"{site.cluster.epoch}")
+    assert samples >= 4
+
+
 @pytest.mark.parametrize(("wanted", "words"), [
     ({}, "names a target or a job"), ({"job": "x" * 2000}, "has a name of 2000 characters"),
     ({"job": "a", "seconds": 5}, "between 1 minute and 30 days"),
