@@ -32,9 +32,7 @@ def start(context: Context) -> Collect:
 
 def _summed(totals: OscTotals) -> Collect:
     rpcs: SummedParameter[MountPool] = SummedParameter("osc", "rpc_stats", rpc_stats_contributions(OSC.rpcs))
-    imports: SummedParameter[MountPool] = SummedParameter(
-        "osc", "import", import_contributions(OSC), import_.KEYS
-    )
+    imports: SummedParameter[MountPool] = SummedParameter("osc", "import", import_contributions(OSC), import_.KEYS)
 
     quiet_clients = QuietClients()
 

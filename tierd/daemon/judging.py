@@ -58,6 +58,10 @@ class Judge:
         judged = self._store.open()
         flash = space.capacity(self._filesystem).pools if judged else {}
         windows, tracks = self._history()
+        latest = now + self._settings.sense.stale_seconds + self._settings.verify.judge_seconds
+        with self._lock:
+            for case in self._store if windows else ():  # all windows are later than the step: none is before an act
+                case.set_back(latest, windows[0].start)
         for case in judged:
             with self._lock:
                 if case.state in OPEN and not self._is_braked(case, now):  # it may have been undone meanwhile
@@ -185,7 +189,7 @@ class Judge:
     def judge_defaults(self) -> None:
         """Judge the defaults that were measured long enough, twice a minute. A dry run judges none."""
         now = self._clock.now()
-        if self._gate.dry_run or now < self._looked_at + LOOK_SECONDS:
+        if self._gate.dry_run or 0 <= now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at = now
         for entry, kind, numbers in self._journal.stripings_to_judge(now - MAX_AGE_SECONDS):
@@ -339,7 +343,7 @@ class CaseUndo:
             return UndoResult(Outcome.REFUSED, "somebody has changed the file or its layout since")
         if late:
             return UndoResult(Outcome.GAVE_WAY, f"its job keeps it open; tierctl undo {entry.id} restores it")
-        if now >= last_at + RESTORE_SECONDS:
+        if not 0 <= now - last_at < RESTORE_SECONDS:
             self._restored_at[entry.id] = first_at, now
             key = UNDO, case.finding.aggressor, case.finding.subject
             self._gate.submit([Action(ActKind.MIGRATE, earlier, f"undo of act {entry.id}: {reason}", key,

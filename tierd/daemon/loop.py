@@ -175,7 +175,7 @@ class Daemon:
         self._seen = self.observer.seen
         self.counters.cycles += 1
         self.counters.cycle_seconds = now - begun
-        if self.engine.learner.costs and now >= self._costs_stored_at + COSTS_SECONDS:
+        if self.engine.learner.costs and not 0 <= now - self._costs_stored_at < COSTS_SECONDS:
             self._costs_stored_at = now
             self.parts.journal.set_state({COSTS_STATE: costs_to_json(self.engine.learner.costs)})
 

@@ -119,6 +119,12 @@ class Remediation:
     def closed(self) -> bool:
         return self.state is State.CLOSED
 
+    def set_back(self, latest: float, to: float) -> None:
+        """Change its times if some are later than possible, as the clock was set back."""
+        times = self.begun_at, self.acted_at, self.moved_at, self.run_begun_at, self.judged_at
+        if max(times) > latest:
+            self.begun_at, self.acted_at, self.moved_at, self.run_begun_at, self.judged_at = (min(t, to) for t in times)
+
     def to(self, state: State) -> None:
         """Change the state. Raises AssertionError for a step that :data:`TRANSITIONS` does not have."""
         if state is not self.state:

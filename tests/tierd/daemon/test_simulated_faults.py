@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.config.settings import Settings
 from tierd.sense.changelogs.tallies import Tally
+from tierd.sense.readings import Reading
+from tierd.sense.sources import LiveSource
 from tierd.simulation.world import World, wire
 
 
@@ -80,6 +83,40 @@ def test_after_a_clock_was_set_a_neighbour_is_found_by_what_was_seen_before(tmp_
         first = next(words for words in said if words.startswith("FOUND"))
         assert f"since {NOISE.job_id} started" in first
         at.journal.close()
+
+
+def test_an_act_before_the_clock_was_set_back_is_judged(tmp_path: Path) -> None:
+    said = logged()
+    at = wire(FluidCluster(recorded_test_bed(), (STREAM, NOISE)), Settings(), tmp_path)
+    while not any(words.startswith("SET") for words in said):
+        at.run(at.cluster.now + 5)
+    at.cluster.epoch_ns -= 86400 * 10**9
+    at.run(at.cluster.now + 200)
+    assert any(words.startswith("KEPT: the effect cannot be judged: what the stream lost, or has regained, ")
+               for words in said), "nothing before the act can be compared"
+    at.journal.close()
+
+
+def test_late_readings_are_no_clock_that_was_set_back(tmp_path: Path) -> None:
+    """Samples of Prometheus are some time old, and tierd acts with its own clock."""
+    past = deque[Reading](maxlen=17)
+
+    class Late(LiveSource):
+        def reading(self) -> Reading:
+            past.append(super().reading())
+            return past[0]
+
+    said = logged()
+    at = wire(FluidCluster(recorded_test_bed(), (STREAM, NOISE)), Settings(), tmp_path,
+              hook=lambda near, _: Late(near.reading, near.follower))
+    while not any(words.startswith("SET") for words in said):
+        at.run(at.cluster.now + 5)
+    assert past[-1].time - past[0].time == pytest.approx(80, abs=1)
+    at.run(at.cluster.now + 140)
+    assert not any(words.startswith(("KEPT", "UNDOING")) for words in said), "it is too early"
+    at.run(at.cluster.now + 100)
+    assert any(words.startswith("KEPT: it helped") for words in said)
+    at.journal.close()
 
 
 def test_a_user_who_moves_files_is_seen_in_the_changelog(world: tuple[World, list[str]]) -> None:
