@@ -499,6 +499,10 @@ class Remediations:
             if now < case.begun_at + self._settings.verify.moving_seconds:
                 case.acted_at = now  # measured from now on; ``moving_seconds`` limits how often this is put off
         case.places = known | {*finding.directories}
+        if policy_for(finding).can_wait:  # it may hold for months, and what plans name no more would fill the memory
+            named = {action.path for action in actions}
+            case.tried &= named
+            case.in_use = Counter({path: count for path, count in case.in_use.items() if path in named})
         self._store.add(case)
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
         case.tried |= queued  # for another finding: both cases are judged with it

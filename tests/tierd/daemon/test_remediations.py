@@ -45,6 +45,7 @@ from tierd.daemon.remediation import (
 from tierd.daemon.states import OPEN, TRANSITIONS, UNDOING_VERDICTS, State
 from tierd.decide.plans import Plan
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Facts, Finding
+from tierd.policies.cold_on_flash import ColdOnFlashEvidence
 from tierd.refusal import Reason
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.readings import Reading
@@ -347,6 +348,24 @@ def test_one_whose_plan_has_only_advice_is_planned_again(tmp_path: Path) -> None
     setup.at.cluster.advance(11.0)
     setup.act([IN_A])
     assert setup.planned.plans == 2
+
+
+def test_a_finding_that_holds_for_months_remembers_no_file_of_the_past(tmp_path: Path) -> None:
+    evidence = ColdOnFlashEvidence(used_share=0.8, cold_files=4, cold_bytes=1, oldest_days=9.0, target_used_share=0.7,
+                                   cold_before=0.0, bytes_to_free=1.0)
+    full = Finding("cold-on-flash", 0.0, "", "", (), "it is full", evidence, subject="flash")
+    setup = setup_with(tmp_path)
+    setup.finding_log.begun(full)
+    for number in range(30):
+        files = [0, *range(10 * number + 1, 10 * number + 11)]  # the first one is opted out
+        setup.planned.actions = lambda finding, files=files: tuple(  # type: ignore[misc]
+            Action(ActKind.MIGRATE, HDD, "cold", finding.key, "/a", f"/a/{file}") for file in files)
+        setup.plan([replace(full, time=30.0 * number)])
+        case = setup.store.get(full.key)
+        assert case is not None
+        assert case.queued == 11 + 10 * number, "each is tried once, also the first one"
+        setup.at.gate.drop(full.key)
+    assert len(case.tried) == 11
 
 
 def test_one_that_ends_while_it_is_planned_is_not_acted_on(tmp_path: Path) -> None:
