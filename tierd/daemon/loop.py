@@ -139,9 +139,9 @@ class Daemon:
         """Build what observes: facts, counters with changelog records, and detection."""
         node, settings, metadata = parts.node, parts.settings, MetadataMeter()
         flash_pools = settings.resolved_scopes.flash_pools
-        inventory = Inventory(node.filesystem, flash_pools,
-                              lambda: parts.journal.act_directories.all() | directories_of_policies(settings),
-                              parts.coldest_first)
+        acted_in = parts.journal.act_directories
+        inventory = Inventory(node.filesystem, flash_pools, lambda: acted_in.all() | directories_of_policies(settings),
+                              parts.coldest_first, acted_in.forget)
         self.facts = FactsCollector(
             node.filesystem, self.table, inventory, flash_pools, metadata_targets=len(node.mdts),
             clients=node.clients, media=parts.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,

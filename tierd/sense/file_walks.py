@@ -163,26 +163,34 @@ class Inventory(SlowWalk):
     """
 
     def __init__(self, filesystem: Filesystem, pools: Collection[str], directories: Callable[[], Collection[str]],
-                 coldest_first: ColdestFirst = lambda _: ()) -> None:
+                 coldest_first: ColdestFirst = lambda _: (), removed: Callable[[str], None] = lambda _: None) -> None:
+        """``removed`` gets each directory that no longer exists."""
         super().__init__(filesystem)
-        self._coldest_first = coldest_first
+        self._coldest_first, self._removed = coldest_first, removed
         self._pools = frozenset(pools)
         self._directories = directories
 
     def step(self, most: int = 500) -> None:
         """Examine some more files; begin again after the last."""
-        for path in self._next(most, self._paths):
+        for path in filter(None, self._next(most, self._paths)):
             with suppress(OSError):
                 self._examine(path)
         self._keep(lambda file: -file.read_at)
 
     def _paths(self) -> Iterator[str]:
         for directory in sorted(self._directories()):
-            with suppress(OSError):  # removed or unreadable: its files are unknown and stay where they are
+            with suppress(OSError):  # unreadable: its files are unknown and stay where they are
                 hinted = self._coldest_first(directory)
                 yield from (join(directory, name) for name in hinted)
                 known = frozenset(hinted)
-                yield from (join(directory, name) for name in self._filesystem.entries(directory) if name not in known)
+                try:
+                    for name in self._filesystem.entries(directory):
+                        if name not in known:
+                            yield join(directory, name)
+                except FileNotFoundError:
+                    self._filesystem.status("/")  # raises OSError where the file system is not mounted
+                    self._removed(directory)
+            yield ""  # a directory is a request, too: thousands may have been removed
 
     def _examine(self, path: str) -> None:
         status = self._filesystem.status(path)

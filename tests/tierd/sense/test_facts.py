@@ -178,6 +178,24 @@ def test_the_walk_continues_and_begins_again() -> None:
     assert {f.path for f in walk.files} == {f"/d/f{n}" for n in range(1, 5)}
 
 
+def test_a_step_asks_for_few_directories_and_forgets_those_that_were_removed() -> None:
+    class Mounted(Files):
+        def status(self, path: str) -> FileStatus:
+            return status(0, 0.0) if path == "/" else super().status(path)
+
+    places = {"/d", *(f"/removed{number}" for number in range(1000))}
+    for files, left in ((Mounted(), {"/d"}), (Files(), set(places))):  # the second one is not mounted any more
+        files.files["/d/f"] = status(1, 1.0), ON_FLASH
+        known = set(places)
+        walk = Inventory(files, {"flash"}, lambda known=known: known, removed=known.discard)  # type: ignore[misc]
+        walk.step(100)
+        assert len(known) >= len(places) - 100
+        for _ in range(11):
+            walk.step(100)
+        assert known == left
+        assert [file.path for file in walk.files] == ["/d/f"]
+
+
 def test_cold_candidates_of_robinhood_come_first_with_present_access_times() -> None:
     files = Files(files={f"/d/f{n}": (status(n, atime=100.0 + n), ON_FLASH) for n in range(6)})
     files.files["/d/f4"] = status(4, atime=900.0), ON_FLASH

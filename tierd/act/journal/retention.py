@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from tierd.act.journal.connection import SharedConnection, pragma
-from tierd.act.journal.entry import to_path
+from tierd.act.journal.entry import to_bytes, to_path
 from tierd.act.journal.rates import RateRecords
 from tierd.acts import ActKind, Outcome
 
@@ -61,6 +61,11 @@ class ActDirectories:
     def add(self, places: Iterable[bytes]) -> None:
         """Remember these directories, in the transaction of this thread."""
         self._db.executemany("INSERT OR IGNORE INTO act_directories VALUES (?)", {(place,) for place in places})
+
+    def forget(self, path: str) -> None:
+        """Forget a directory that was removed, until an act names it again."""
+        with self._db.transaction(durable=False):
+            self._db.execute("DELETE FROM act_directories WHERE place = ?", (to_bytes(path),))
 
     def _read(self) -> bool:
         """Read the next acts; whether there may be more. An act under way is read again next time."""
