@@ -240,6 +240,8 @@ class CaseUndo:
         """When the move of a file back to its earlier layout was first and last queued, by the number of the act."""
         self._fill_before: Mapping[str, TargetFill] = {}
         """Space of the OSTs at the last :meth:`watch_free_space`: as many bytes less may be free at the next."""
+        self._in_force: tuple[object, Collection[Entry]] = None, ()
+        """Version of the default layouts in force, of which years have thousands, and one for each layout and scope."""
         self._said: dict[int, UndoResult] = {}
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
         self._went_on = 0
@@ -377,8 +379,7 @@ class CaseUndo:
         held = self.act.held()
         result = self.act(entry, reason)
         held = held or self.act.held()  # a pause may have begun or ended meanwhile
-        return result, result.restored or (
-            result.outcome not in {Outcome.FAILED, Outcome.UNDER_WAY} and not held)
+        return result, result.restored or (result.outcome not in {Outcome.FAILED, Outcome.UNDER_WAY} and not held)
 
     def watch_free_space(self) -> None:
         """Undo default layouts while flash, or the MDTs, still have space for files that are being written.
@@ -386,17 +387,20 @@ class CaseUndo:
         The journal has all that are in force: including those of remediations that are forgotten, or followed by
         another.
         """
-        entries = [] if self._gate.dry_run else [entry for entry in self._journal.judgements.default_layouts_in_force()
-                                                 if entry.id not in self._given_up]
-        if not entries:
+        acts, of = self._journal.judgements, self._settings.resolved_scopes.of
+        if (version := acts.version_of_default_layouts()) != self._in_force[0]:
+            self._in_force = version, {(of(each.place).path, each.layout_after): each
+                                       for each in acts.default_layouts_in_force()}.values()
+        if self._gate.dry_run or not self._in_force[1]:
             self._fill_before = {}
             return
         spaces = self._site_facts().metadata_spaces
         room = replace(space.capacity(self._filesystem), metadata=MetadataTargets(spaces) if spaces else None)
         case_of = {outcome.entry: case for case in self._store for outcome in case.defaults}
         short: dict[int, tuple[Remediation, str]] = {}
-        for entry in entries:
-            if not (why := self._short(entry.place, entry.layout_after, room)):
+        some = any(self._short(each.place, each.layout_after, room) for each in self._in_force[1])
+        for entry in acts.default_layouts_in_force() if some else ():
+            if entry.id in self._given_up or not (why := self._short(entry.place, entry.layout_after, room)):
                 continue
             if (case := case_of.get(entry.id)) is not None:
                 short.setdefault(case.number, (case, why))

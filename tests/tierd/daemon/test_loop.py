@@ -14,6 +14,7 @@ from simulator.cluster import Cluster
 from tests.tierd import simulated
 from tests.tierd.simulated import COVERING, NOISE, STREAM, Faulty, World
 from tests.tierd.site import altered
+from tierd.act.journal.writer import Judgements
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.model import Action
@@ -87,6 +88,15 @@ def test_a_default_is_undone_before_the_next_check_could_find_flash_full(tmp_pat
     assert not any("UNDONE" in sentence for sentence in at.said)
     leave(0.22)  # as much again would leave 4%; the reserve is 10%
     assert any("is down to its reserve, or will be before the next check" in sentence for sentence in at.said)
+
+
+def test_default_layouts_of_years_are_not_read_in_each_cycle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, read = world(tmp_path), list[int]()
+    every = Judgements.default_layouts_in_force
+    monkeypatch.setattr(Judgements, "default_layouts_in_force", lambda self: read.append(1) or every(self))
+    at.run_until_said("SET default layout of /proj/ingest", before=200)
+    at.run(at.cluster.now + 60)
+    assert len(read) <= 2, "at the start, and after the act"
 
 
 FINDING = ("noisy-neighbour", "m", "s")

@@ -15,7 +15,7 @@ from typing import Literal
 from lustre.fid import Fid
 from lustre.layout.model import Layout, same_shape
 from tierd.act.journal.changes import JournalChanges
-from tierd.act.journal.connection import SharedConnection, end_copies, open_journal, pragma
+from tierd.act.journal.connection import Row, SharedConnection, end_copies, open_journal, pragma
 from tierd.act.journal.entry import (
     ENTRY_COLUMNS,
     FINDING_COLUMNS,
@@ -386,6 +386,11 @@ class Judgements:
     def _finding(self, number: int) -> Finding:
         row = self._db.execute(f"SELECT {FINDING_COLUMNS} FROM findings WHERE id = ?", (number,)).only()  # noqa: S608
         return finding_of(row, typed=True)[1]
+
+    def version_of_default_layouts(self) -> Row:
+        """Another one whenever other default layouts are in force."""
+        return self._db.execute("SELECT count(*), total(id) FROM actions WHERE kind = 'set-default-layout' AND "
+                                "outcome = 'done'").only()
 
     def default_layouts_in_force(self) -> list[Entry]:
         """The newest first."""

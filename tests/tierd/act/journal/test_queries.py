@@ -15,7 +15,8 @@ CYCLE: list[Callable[[Journal], object]] = [
     lambda j: j.was_moved(MOVED, 5.0), lambda j: j.is_counted_as_moved(MOVED, 5.0), lambda j: j.moved_since(5.0),
     lambda j: j.undone_at("/proj"), lambda j: j.judgements.won_back("noisy-neighbour", "flash", MIB),
     lambda j: j.act_directories.all(), lambda j: j.files_tried(1), lambda j: j.unfinished(),
-    lambda j: j.judgements.default_layouts_in_force(), lambda j: list(j.judgements.acted_on(5.0)),
+    lambda j: j.judgements.default_layouts_in_force(), lambda j: j.judgements.version_of_default_layouts(),
+    lambda j: list(j.judgements.acted_on(5.0)),
     lambda j: j.acts_in_force(1), lambda j: j.acts_to_undo(1), lambda j: j.was_removed(1, "findings"),
     lambda j: j.entry(1), lambda j: j.queue.remove(["/proj/a"]), lambda j: prune(j, 2 * YEAR),
 ]
