@@ -91,9 +91,7 @@ class App:
             self._on_refused("bytes")
             return _unavailable("Slow clients use all the memory for responses.")
 
-    def _body(
-        self, names: frozenset[str], wanted: exposition.ResponseFormat, seconds: float, client: Client
-    ) -> Reader:
+    def _body(self, names: frozenset[str], wanted: exposition.ResponseFormat, seconds: float, client: Client) -> Reader:
         """Return the exposition of a pass, or of a recent one. Raises WaitTimeoutError, NoRoomError."""
         key = names, wanted.openmetrics, wanted.gzip
         recent = self._bodies.recent(key, client)

@@ -113,9 +113,7 @@ class ClientsByTarget:
         self._limits = families.limits
         self._lines = [_NumberLines(family) for family in families.limits.values()]
 
-    def collect(
-        self, node: Node, page: MetricsPage, labels: Mapping[str, bytes], quiet: Container[str] = ()
-    ) -> None:
+    def collect(self, node: Node, page: MetricsPage, labels: Mapping[str, bytes], quiet: Container[str] = ()) -> None:
         """Show each client. ``labels`` has the label text by device. Quiet clients have sent no bulk RPC."""
         if labels is not self._labels:
             self._labels, self._labelled, self._texts = labels, [*labels.items()], [*labels.values()]

@@ -110,8 +110,7 @@ def set_project(descriptor: int, number: int, ioctl: Ioctl = fcntl.ioctl) -> Non
         ioctl(descriptor, _SET_ATTRIBUTES, _ATTRIBUTES.pack(bits, extent_size, extents, number, copy_size))
 
 
-def _project(ioctl: Ioctl, descriptor: int, command: int, number: int = 0,
-             bits: int = 0) -> tuple[int, int, int, int]:
+def _project(ioctl: Ioctl, descriptor: int, command: int, number: int = 0, bits: int = 0) -> tuple[int, int, int, int]:
     found: tuple[int, int, int, int] = _PROJECT_FORM.unpack(
         ioctl(descriptor, _PROJECT, _PROJECT_FORM.pack(command, number, bits, 0)))
     return found

@@ -120,9 +120,7 @@ def collect_apart(read: Read, page: MetricsPage, labels: bytes, idle: IdleFilter
     return skipped + columns.skipped + twice
 
 
-def put_jobs(
-    page: MetricsPage, labels: bytes, jobs: int, shown: int, columns: tuple[list[bytes], ...]
-) -> None:
+def put_jobs(page: MetricsPage, labels: bytes, jobs: int, shown: int, columns: tuple[list[bytes], ...]) -> None:
     """Show finished lines, family by family in the order of ``SHOWN``, and the number of jobs."""
     page.sample(JOBS, labels, jobs)
     page.sample(IDLE, labels, jobs - shown)

@@ -116,9 +116,7 @@ def _members(groups: dict[str, Group]) -> _Members:
     return _Members(groups, places)
 
 
-def _gauges(
-    node: Node, page: MetricsPage, servers: _Members, clients: _Members, order: Iterable[Group]
-) -> None:
+def _gauges(node: Node, page: MetricsPage, servers: _Members, clients: _Members, order: Iterable[Group]) -> None:
     sums: dict[tuple[Gauge, Group], int] = {}
     for families, members in ((ON_SERVERS, servers), (ON_CLIENTS, clients)):
         numbers = node.numbers_of(KIND, tuple(families), members.groups)

@@ -159,9 +159,7 @@ def collect_pcc(node: Node, page: MetricsPage) -> None:
             parsed = pcc.parse(data)
             node.skipped("llite", "pcc", parsed.skipped)
             for backend in parsed.rows:
-                more = label_text(
-                    path=backend.path, rwid=str(backend.read_write_id), roid=str(backend.read_only_id)
-                )
+                more = label_text(path=backend.path, rwid=str(backend.read_write_id), roid=str(backend.read_only_id))
                 page.sample(PCC_BACKEND, b"%b,%b" % (labels, more), 1)
 
 

@@ -28,9 +28,7 @@ from dataclasses import dataclass
 from lustre.formats import header
 
 _TITLE = b"io_latency_by_size:\n"
-_LINE = re.compile(
-    rb"^(rd|wr)_(\d{1,10}+)K: \{ (?:uninit \}|((?:\d{1,10}+us: \d{1,20}+, )*)\})[ \t]*+\n", re.MULTILINE
-)
+_LINE = re.compile(rb"^(rd|wr)_(\d{1,10}+)K: \{ (?:uninit \}|((?:\d{1,10}+us: \d{1,20}+, )*)\})[ \t]*+\n", re.MULTILINE)
 _PAIR = re.compile(rb"(\d++)us: (\d++), ")
 _DIRECTIONS = {b"rd": b"read", b"wr": b"write"}
 _LAST = 31

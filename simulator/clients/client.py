@@ -111,8 +111,7 @@ class Client(Mount):
             for part in inode.layout.components:
                 for stripe in part.objects:
                     self.oscs[stripe.ost_index].cancel_lock(self.jitter(0.003))
-            self.engine.after(self.jitter(DESTROY_SECONDS), servers.placement.release, inode.layout,
-                                actor.job_id)
+            self.engine.after(self.jitter(DESTROY_SECONDS), servers.placement.release, inode.layout, actor.job_id)
             inode.layout = None
         self.record(RecordType.UNLINK, inode, actor, 1, parent=parent, name=name)
         self.stats.tally("unlink", self.since(began))

@@ -423,8 +423,7 @@ class Drains:
         if not found:
             return []
         self.space = self._filesystem.space()
-        fill = {target: TargetFill(room.size_bytes, room.avail_bytes)
-                for target, room in self.space.items()}
+        fill = {target: TargetFill(room.size_bytes, room.avail_bytes) for target, room in self.space.items()}
         # no drain fills what another one empties
         closed = {ost_index(target) for target in {*self._gate.queue.closed, *self.targets, drain.target}}
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
@@ -458,8 +457,7 @@ class Drains:
         if drain.preview:
             drain.phase = Phase.PREVIEWED
         # files keep coming, or keep failing: another pass would not end it
-        elif drain.queued and drain.passes >= MAX_PASSES and (
-                self.failed(drain) or drain.passes >= 2 * MAX_PASSES):
+        elif drain.queued and drain.passes >= MAX_PASSES and (self.failed(drain) or drain.passes >= 2 * MAX_PASSES):
             drain.phase = Phase.INCOMPLETE
         # only a pass that finds nothing to move proves that the target is empty
         elif drain.queued:

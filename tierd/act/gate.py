@@ -151,8 +151,7 @@ class Gate:
         """Drop the queued moves of one finding, or only those in one directory. Returns them. Dropping a whole finding
         also drops its moves from an earlier run.
         """
-        return self._drop(
-            lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})
+        return self._drop(lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})
 
     def drop_by_number(self, number: int) -> list[Action]:
         """Drop what is queued for a finding or order. Returns the moves."""

@@ -303,8 +303,7 @@ def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -
     if stamp.fs != fs:
         return Refusal(Reason.OUT_OF_DATE, f"queued for another file system: {quoted(stamp.fs)}")
     if stamp.dry_run != settings.act.dry_run:
-        return Refusal(Reason.OUT_OF_DATE,
-                       "queued in a dry run" if stamp.dry_run else "tierd is in a dry run now")
+        return Refusal(Reason.OUT_OF_DATE, "queued in a dry run" if stamp.dry_run else "tierd is in a dry run now")
     if now - stamp.since > MAX_WAITING_SECONDS:
         return Refusal(Reason.OUT_OF_DATE, f"queued more than {MAX_WAITING_SECONDS / 86400:.0f} days ago")
     return None

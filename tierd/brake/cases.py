@@ -62,8 +62,7 @@ class BrakedJob:
         """Of its rules."""
         return f"tierd_F{self.number}"
 
-    def update(self, window: Window, tracks: Mapping[str, StreamTrack], known: Collection[OssState],
-               jobs: int) -> None:
+    def update(self, window: Window, tracks: Mapping[str, StreamTrack], known: Collection[OssState], jobs: int) -> None:
         """Learn from the newest window, and compute the rates again. ``jobs`` is the number of its job ids."""
         self.now = load_of(self.finding.aggressor, window)
         if self.in_force_at:

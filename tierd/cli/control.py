@@ -208,8 +208,7 @@ def device_time_lines(rows: Sequence[answers.TargetTimeRow]) -> list[str]:
         bar = "".join(mark * round(BAR_CHARACTERS * busy * job.share)
                       for mark, job in zip(MARKS, row.jobs, strict=False))
         bar = bar[:BAR_CHARACTERS].ljust(round(BAR_CHARACTERS * busy), ".").ljust(BAR_CHARACTERS)
-        jobs = ", ".join(f"{mark} {job.job} {percent(job.share)}"
-                         for mark, job in zip(MARKS, row.jobs, strict=False))
+        jobs = ", ".join(f"{mark} {job.job} {percent(job.share)}" for mark, job in zip(MARKS, row.jobs, strict=False))
         error = max((job.error for job in row.jobs), default=0.0)
         lines.append(f"  {row.target:<{width}}  |{bar}|  {percent(busy):>4}  {jobs} (±{percent(error)})")
     return lines
@@ -217,8 +216,7 @@ def device_time_lines(rows: Sequence[answers.TargetTimeRow]) -> list[str]:
 
 def not_done_lines(whys: Sequence[answers.RefusalAnswer]) -> list[str]:
     """The reasons why tierd does not act on a finding, or not fully, each with its remedy."""
-    return [f"  not done: {why.sentence}" + (f"; to change that: {why.remedy}" if why.remedy else "")
-            for why in whys]
+    return [f"  not done: {why.sentence}" + (f"; to change that: {why.remedy}" if why.remedy else "") for why in whys]
 
 
 def queue_line(answer: answers.StatusAnswer) -> str:

@@ -306,7 +306,6 @@ def report_lines(answer: answers.ReportAnswer, time_text: Callable[[float], str]
     lines = [f"{time_text(answer.since)} to {time_text(answer.until)}; {headline(answer.status)}",
              summary_sentence(answer)]
     for case in acted[-MAX_REPORTED:]:
-        lines += [f"{case.name}  {time_text(case.since)}  {case.kind}: {case.sentence}",
-                  f"    {case.result_text}"]
+        lines += [f"{case.name}  {time_text(case.since)}  {case.kind}: {case.sentence}", f"    {case.result_text}"]
     left = sum(count for kind, count in answer.kinds.items() if kind not in ORDER_KINDS) - min(len(acted), MAX_REPORTED)
     return [*lines, f"and {count_of(left, 'finding')} more"] if left else lines

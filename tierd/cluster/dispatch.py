@@ -440,8 +440,7 @@ class NatsDispatch(Dispatch):
         if each.reason == Reason.OUT_OF_TIME:  # as by a clock that differs
             return replace(self._late(move, f"{each.detail} ({result.mover})"), not_copied=each.not_copied)
         if each.result == messages.STALE:
-            return replace(halted_outcome(move, Refusal(Reason.OUT_OF_DATE, each.detail)),
-                           not_copied=each.not_copied)
+            return replace(halted_outcome(move, Refusal(Reason.OUT_OF_DATE, each.detail)), not_copied=each.not_copied)
         found = MoveOutcome(move, MoveResult(each.result), each.reason, f"{each.detail} ({result.mover})"
                             if each.detail else "", not_copied=each.not_copied)
         if found.result is MoveResult.ALREADY:  # the leader saw another layout just before it sent the move

@@ -380,8 +380,7 @@ class Mover:
         # of an earlier one for a repetition
         message_id = secrets.token_hex(16)
         self.fault("publish")
-        self._until_published(lambda: self.connection.publish(self.names.result_subject(self.name), data,
-                                                               message_id))
+        self._until_published(lambda: self.connection.publish(self.names.result_subject(self.name), data, message_id))
         self.fault("published")
 
     def _until_published(self, attempt: Callable[[], object]) -> None:

@@ -137,8 +137,7 @@ class ChangingRequests:
         number = named_finding(request.get("id"))
         if number is None or not str(request["id"]).upper().startswith("F"):  # D and O are orders
             raise ValueError(f"{request['request']} takes the number of a finding (F3), not {request.get('id')!r}")
-        becomes = self._daemon.decide(number, text_of(request, "by", "tierctl"),
-                                      approved=request["request"] == "apply")
+        becomes = self._daemon.decide(number, text_of(request, "by", "tierctl"), approved=request["request"] == "apply")
         self._resumed()
         return answers.DecisionAnswer(number, becomes, self._settings.act.dry_run)
 

@@ -119,8 +119,7 @@ class Daemon:
         self.table = ActivityTable(node.filesystem.path_of, is_echo=echo, executor=node.executor)
         self.store = reopened_store(journal, settings, node.clock.now())
         self._sense(parts)
-        self._job_work = JobWork(self.store, self.table, self.engine.jobs_of, node.clock,
-                                 settings.sense.cycle_seconds)
+        self._job_work = JobWork(self.store, self.table, self.engine.jobs_of, node.clock, settings.sense.cycle_seconds)
         self.drains = Drains(node.filesystem, gate, journal, node.clock, settings.drain, creation=node.creation,
                              mdts=len(node.mdts))
         self.planning = Planner(parts, self.engine, self.table, lambda: self.drains.moving)

@@ -99,8 +99,7 @@ def staging_metrics(stager: Stager) -> Iterator[Metric]:
 
 def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
     """Changelog readers on other nodes, and the outcome of their tallies."""
-    yield gauge("tierd_readers", "Changelog readers that have reported in the last 20 s.",
-                len(tallies.readers))
+    yield gauge("tierd_readers", "Changelog readers that have reported in the last 20 s.", len(tallies.readers))
     progress = dict(sorted(tallies.progress.items()))
     yield gauges("tierd_reader_tally_age_seconds",
                  "Time since a reader last sent a tally of the MDT. +Inf before the first.", "mdt",

@@ -141,8 +141,7 @@ def set_process_name(name: str, comm: Path) -> None:
 @contextmanager
 def heartbeats(of: Supervisor | Service, notify: Notifier, seconds: float) -> Iterator[None]:
     """One heartbeat to systemd and one to other movers, because the claim needs an MDS that answers."""
-    with (heartbeat(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds),
-          heartbeat(of.renew, seconds)):
+    with (heartbeat(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds), heartbeat(of.renew, seconds)):
         yield
 
 

@@ -164,8 +164,7 @@ class Service:
 
     def _take_orders(self) -> None:
         settings, filesystem, clock = self._settings, self.node.filesystem, self._clock
-        self._inbox = OrderInbox(self.journal.db,
-                                 lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
+        self._inbox = OrderInbox(self.journal.db, lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._stagings = StagingStore(self.journal.db)
         self._applications = ApplicationStore(self.journal.db)
         self._stager = Stager(self.gate, self._stagings, filesystem, settings, clock,

@@ -50,8 +50,7 @@ def effect(won_back: Sequence[float]) -> float:
     return round((first + sum(seen)) / (FIRST_WEIGHT + len(seen)), 6)
 
 
-def refusal(finding: Finding, evidence: SlowdownEvidence, expected: float,
-            settings: Settings) -> Refusal | None:
+def refusal(finding: Finding, evidence: SlowdownEvidence, expected: float, settings: Settings) -> Refusal | None:
     """Why an act is not worth it. ``expected`` is the part of the loss that it is expected to win back."""
     usual = evidence.victim_usual_bytes_per_second
     gain = expected * (usual - evidence.victim_bytes_per_second)

@@ -370,15 +370,13 @@ class CostLearner:
         busy = (streamed > 0) & (streamed >= STREAM_SHARE * total[:, :2].sum(axis=1)) & (pool >= 0)
         busy[unhealthy] = False
         of_stream = streaming & busy[window.target]
-        busy &= may_be_full(window.target[of_stream], window.job[of_stream], pool, total,
-                            request_msec=request_msec)
+        busy &= may_be_full(window.target[of_stream], window.job[of_stream], pool, total, request_msec=request_msec)
         # which streams are on a target, as one number: targets with the same streams hold the same stripes
         marks = ((window.job[streaming, None] + 1)**2 * MARK_FACTOR % (1 << 40)).astype(float)
         alike = sums(window.target[streaming], marks, targets)[:, 0]
         for number in np.unique(pool[busy]).tolist():
             name = names[number]
-            self._keep(name, np.flatnonzero(busy & (pool == number)), alike, streamed, total,
-                       request_msec=request_msec)
+            self._keep(name, np.flatnonzero(busy & (pool == number)), alike, streamed, total, request_msec=request_msec)
             self._fit(name, self._priors.get(name, FLASH_PRIOR if name in flash else CostPrior()))
 
     def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats,

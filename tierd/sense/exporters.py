@@ -73,8 +73,7 @@ class ParallelFetch(Generic[Found]):
     def _late(self, url: str) -> SourceError:
         return self._failed.get(url) or SourceError(f"{redacted(url)}: no answer within {self._deadline_seconds:g} s")
 
-    def _settle(self, url: str, answer: Future[Found], found: dict[str, Found],
-                errors: dict[str, SourceError]) -> None:
+    def _settle(self, url: str, answer: Future[Found], found: dict[str, Found], errors: dict[str, SourceError]) -> None:
         error = answer.exception()
         if error is None:
             found[url] = answer.result()

@@ -139,8 +139,7 @@ def past_rates(api: QueryApi, kind: str, name: str, since: float, until: float, 
 
 def _rate_query(api: QueryApi, kind: str, name: str, step: int) -> str:
     """The query of all columns: one series each, with its name as a label."""
-    families, label, value = ((_OF_TARGET, "target", short_name(name)) if kind == TARGETS
-                              else (_OF_JOB, JOBID, name))
+    families, label, value = ((_OF_TARGET, "target", short_name(name)) if kind == TARGETS else (_OF_JOB, JOBID, name))
     window = f"[{max(step, round(2 * api.settings.lookback_seconds))}s]"
     common = f"fs={quoted(api.fsname)},{label}={quoted(value)}"
     if api.settings.matchers:

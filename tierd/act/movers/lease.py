@@ -171,9 +171,7 @@ class LeaseMover(inspection.FileEngine):
         then = inspection.Verification(self._calls, move, attempt.facts, attempt.copied, self._clock)
         return replace(then.outcome(batch.pools_afterwards(), failure), copied_bytes=copied_bytes)
 
-    def _not_begun(
-        self, move: Move, attempt: _Attempt, failure: OSError, batch: DestinationState
-    ) -> MoveOutcome:
+    def _not_begun(self, move: Move, attempt: _Attempt, failure: OSError, batch: DestinationState) -> MoveOutcome:
         if (inspection.is_gone(self._calls, attempt.facts, failure) if attempt.facts is not None
                 else isinstance(failure, Stale) and not attempt.opened):
             return inspection.removed_outcome(move)

@@ -266,5 +266,4 @@ def start(settings: RobinhoodSettings, site: Site) -> Robinhood:
     return Robinhood(settings, lambda: MySqlConnection(settings, site.environment), site.clock)
 
 
-INTEGRATION = Integration(
-    settings=RobinhoodSettings, configured=lambda settings: bool(settings.database), start=start)
+INTEGRATION = Integration(settings=RobinhoodSettings, configured=lambda settings: bool(settings.database), start=start)

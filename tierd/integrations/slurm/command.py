@@ -134,8 +134,7 @@ PREPARE_SECONDS = 5.0
 
 def prolog(connection: Connection, request: Json) -> str:
     """Have tierd prepare the directories of a job that is about to start. Returns the line for Slurm."""
-    asked = {"request": "prepare",
-             **{name: request.get(name) for name in ("job", "name", "user", "uid", "directory")}}
+    asked = {"request": "prepare", **{name: request.get(name) for name in ("job", "name", "user", "uid", "directory")}}
     until = connection.clock.monotonic() + PREPARE_SECONDS
     while True:
         answer = PrepareAnswer.from_json(connection.ask(asked))

@@ -296,8 +296,7 @@ class ChangelogClearing:
     2.17 returns ENOENT). :mod:`tierd.sense.changelogs.recording` uses other evidence.
     """
 
-    def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], clock: Clock,
-                 fsname: str = "FSNAME") -> None:
+    def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], clock: Clock, fsname: str = "FSNAME") -> None:
         self._fsname = fsname
         self._clear = clear
         self._readers = readers

@@ -178,8 +178,7 @@ class RollUp:
             doubtful |= np.fromiter((target in moved for target in each_fid(fields.target)), bool, len(fields))
         kept = np.ones(len(fields), bool)
         for at in np.flatnonzero(doubtful).tolist():
-            kept[at] = not self._is_echo(counted.record(int(fields.number[at])),
-                                         self._counts.jobs.by_number[job[at]])
+            kept[at] = not self._is_echo(counted.record(int(fields.number[at])), self._counts.jobs.by_number[job[at]])
         return fields.at(kept), job[kept]
 
     def _add(self, fields: Fields, job: Ints, counted: CountedRecords) -> None:
@@ -232,8 +231,7 @@ class RollUp:
         new, stray, gone = row[made], fields.at(astray), row[removed]
         numbers = self._in_parent(job[made], fields.at(made).parent)
         self._count(CREATES, numbers, fields.at(made))
-        files.put(new, numbers, self._counts.place[numbers], created=True, created_at=time[made],
-                  closed_at=time[made])
+        files.put(new, numbers, self._counts.place[numbers], created=True, created_at=time[made], closed_at=time[made])
         files.put_names(new, counted.text, fields.name_at[made], fields.name_bytes[made])
         self._known.list_files(numbers, new)
         self._count(UNLINKS, self._in_parent(job[astray], stray.parent), stray)
