@@ -208,9 +208,10 @@ def _membership(node: Node, page: MetricsPage) -> None:
 
 
 def _targets(node: Node) -> set[tuple[str, str]]:
+    own = node.targets("obdfilter") if node.targets("mdt") else []  # an OSS alone does not know its pools
     return {
         (device.fsname, device.target)
-        for devices in ([(c.name, c.device) for c in node.clients("osc")], node.devices("osp"))
+        for devices in ([(c.name, c.device) for c in node.clients("osc")], node.devices("osp"), own)
         for _, device in devices
         if device.target.startswith("OST")
     }

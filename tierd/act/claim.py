@@ -63,19 +63,23 @@ class ClaimFolder:
     """Entries that one process creates, with their content, in one step. Every method may raise OSError."""
 
     def __init__(self, path: Path, mount_point: str = "") -> None:
-        """After an unmount there is another folder: with ``mount_point``, :meth:`names` raises NotLustre then."""
+        """After an unmount there is another folder: with ``mount_point``, NotLustre is raised then."""
         self.path, self._mount_point = path, mount_point
 
     def names(self) -> list[str]:
         """Names of all entries; empty if the folder does not exist."""
-        if self._mount_point:
-            mounts.find(self._mount_point, Path("/proc/self/mounts").read_bytes())
+        self._must_be_mounted()
         with suppress(FileNotFoundError):
             return os.listdir(self.path)
         return []
 
+    def _must_be_mounted(self) -> None:
+        if self._mount_point:
+            mounts.find(self._mount_point, Path("/proc/self/mounts").read_bytes())
+
     def prepare(self) -> None:
         """Make the folder. Raises PermissionError if it is there, and a user may have made it, or may read it."""
+        self._must_be_mounted()
         with suppress(FileExistsError):
             self.path.mkdir(mode=0o700)  # a claim has a secret of root
         found = os.lstat(self.path)

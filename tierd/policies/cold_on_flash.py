@@ -16,7 +16,7 @@ from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Evidence, Finding, StoredFile, Table
-from tierd.policies.protocol import Common, Policy, Situation
+from tierd.policies.protocol import Common, Policy, Situation, Tables
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted
 from tierd.validators import Count, Positive, Share
@@ -173,6 +173,10 @@ def disk_layout(present: Layout | None, size_bytes: int, pool: str, targets: int
     return Layout((Component(0, None, pool, count, last.stripe_size),), composite=False)
 
 
+def directories(tables: Tables) -> Sequence[str]:  # named, so that settings can go to other processes
+    return tables.of(ColdToDisk).directories
+
+
 POLICY = Policy("cold-on-flash", Settings, find, evidence=ColdOnFlashEvidence, plan=plan,
                 by_scope=False, tables={"cold_to_disk": ColdToDisk}, on_by_default=True, can_wait=True,
-                directories=lambda tables: tables.of(ColdToDisk).directories)
+                directories=directories)

@@ -27,7 +27,18 @@ from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Evidence, Facts, Finding, JobLoad, StoredFile, Table, TargetFill
-from tierd.policies.protocol import LEAVE, RECENT_SECONDS, Common, MoveJudge, MoveRun, Policy, Situation, Walk, edge
+from tierd.policies.protocol import (
+    LEAVE,
+    RECENT_SECONDS,
+    Common,
+    MoveJudge,
+    MoveRun,
+    Policy,
+    Situation,
+    Tables,
+    Walk,
+    edge,
+)
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
 from tierd.validators import Count, NotNegative, Positive, Ratio, Share, ShareOrNone
@@ -308,7 +319,10 @@ def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement |
     return judge_rebalance(finding, evidence, run, fill, slowed) if slowed or not run.moving else None
 
 
+def walk(tables: Tables) -> Walk:
+    settings = tables.of(Rebalance)
+    return Walk(settings.directories, settings.scan_files_per_second, MIN_BYTES)
+
+
 POLICY = Policy("imbalance", Settings, find, evidence=FillEvidence, plan=plan, by_scope=False,
-                tables={"rebalance": Rebalance}, can_wait=True, move_judge=MoveJudge("rebalance", judge),
-                walk=lambda tables: Walk(tables.of(Rebalance).directories, tables.of(Rebalance).scan_files_per_second,
-                                         MIN_BYTES))
+                tables={"rebalance": Rebalance}, can_wait=True, move_judge=MoveJudge("rebalance", judge), walk=walk)

@@ -365,6 +365,10 @@ def judge(place: str, evidence: MetadataStormEvidence, facts: Facts) -> Judgemen
     return Judgement(verdict, before, before, after, words=f"{words}: {numbers}")
 
 
+def busy_directory(settings: Settings) -> float:
+    return settings.enter * LEAVE / (1 + MAX_ALIKE)
+
+
 POLICY = Policy("metadata-storm", Settings, find, evidence=MetadataStormEvidence, plan=plan, by_scope=False,
                 tables={"directory_striping": DirectoryStriping}, default_judge=DefaultJudge(JUDGE_SECONDS, judge),
-                busy_directory=lambda settings: settings.enter * LEAVE / (1 + MAX_ALIKE))
+                busy_directory=busy_directory)
