@@ -129,7 +129,7 @@ def test_lines_that_do_not_count_may_change_but_unknown_texts_count_whole(grow) 
         assert len([*node.changed(texts)]) == changed
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.one_of(st.binary(max_size=30), st.from_regex(rb"[ ]?-?[0-9]{1,21}[ ]?\n?\n?", fullmatch=True)))
 def test_numbers_are_those_of_the_single_reader(grow, data) -> None:
     root = grow({"sys/fs/lustre/osc/a/x": data, "sys/fs/lustre/osc/a/y": "7\n", "sys/fs/lustre/osc/b/y": "8\n"})

@@ -15,7 +15,7 @@ passes = st.lists(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(passes, st.integers(1, 5), st.integers(1, 900))
 def test_the_ranking_is_as_if_every_score_were_halved(passes, most, quiet) -> None:
     every = {name: Scored(name) for name in NAMES}

@@ -67,7 +67,7 @@ def test_alternating_jobs_may_have_other_counters_or_padding() -> None:
             assert same_or_none(block(*[f"  {line}" for line in lines]))
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(st.lists(counters, max_size=9), IDS)
 def test_jobs_of_any_counters(lines: list[str], job: str) -> None:
     same_or_none(block(*lines, job=job))

@@ -93,7 +93,7 @@ events = st.lists(
          1, 0, 150)
 @example([[("work", "a", 1), ("work", "b", 1), ("broken off", "a", 1)], [("end", "a", 1)],
           [("work", "a", 1), ("work", "b", 1)]], 1, 0, 700)
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(events, st.integers(1, 5), st.sampled_from([0, 3]), st.sampled_from([150, 700, 9999]))
 def test_the_sum_is_what_the_others_did(passes, limit, idle_seconds, piece) -> None:
     target, jobs, order = Target(limit, idle_seconds), Jobs(), 1

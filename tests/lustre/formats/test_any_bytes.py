@@ -155,7 +155,7 @@ def test_no_bytes_make_a_parser_raise(capture: Unpack) -> None:
     lines = {line for name in FILES for line in sample(capture, name).splitlines(keepends=True)}
     parts = sorted(lines | {part for line in lines for part in line.split()} | {*WORDS})
 
-    @settings(max_examples=400)
+    @settings(max_examples=200)
     @given(data=LETTERS | st.lists(st.sampled_from(parts), max_size=60).map(b"".join))
     def raises_nothing(data: bytes) -> None:
         for name, (parse, _) in FILES.items():

@@ -212,7 +212,7 @@ def control(site: Site) -> Iterator[ControlServer]:
     server.close()
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example({"request": "undo", "id": 1 << 80})
 @example({"request": "undo", "id": float("inf")})
 @example({"request": "history", "last": 1 << 80})

@@ -75,7 +75,7 @@ def test_for_a_job_on_one_node_nothing_is_set(tmp_path: Path) -> None:
     assert any("one node works in the busy directory" in words for words in at.said), at.said
 
 
-@pytest.mark.parametrize("start", [0.0, 700.0], ids=["a job at work", "a job that begins"])
+@pytest.mark.parametrize("start", [0.0, 200.0], ids=["a job at work", "a job that begins"])
 def test_an_act_without_gain_is_undone(tmp_path: Path, start: float) -> None:
     job, work_factor, cores = ALONE
     at = storm(tmp_path, (replace(job, start_seconds=start), work_factor, cores))

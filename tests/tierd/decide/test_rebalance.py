@@ -176,7 +176,7 @@ layouts = st.lists(st.integers(0, 4), min_size=1, max_size=5, unique=True)
 
 
 @given(st.tuples(shares, shares, shares, shares, shares), st.lists(st.tuples(layouts, sizes), max_size=40))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_every_plan_brings_the_pool_nearer_to_even_and_ends(
         used: tuple[float, ...], drawn: list[tuple[list[int], int]]) -> None:
     where = capacity(*used)

@@ -579,9 +579,9 @@ def test_a_stream_that_varies_by_a_tenth_is_known_to_and_its_arrivals_teach_less
 
 
 def test_a_stream_that_wanders_is_known_to_and_its_wandering_is_no_loss() -> None:
-    """The job that starts costs nothing. Unless the wandering is learned, 11 streams are said to lose to it."""
+    """The job that starts costs nothing. Unless the wandering is learned, it is five streams."""
     blamed = set()
-    for seed in range(120):
+    for seed in range(60):
         rng, bed, level = Random(seed), Bed(), 0.0
         for n in range(29):
             level += rng.gauss(0.0, 0.03)
@@ -589,7 +589,7 @@ def test_a_stream_that_wanders_is_known_to_and_its_wandering_is_no_loss() -> Non
                                     *[small_files("m.2", 10)] * (n >= 24)))
             if any(loss.probability(FOUND[0]) >= 0.95 for loss in losses) and n >= 25:
                 blamed.add(seed)
-    assert len(blamed) <= 6
+    assert len(blamed) <= 3
 
 
 def test_a_loss_is_that_to_all_suspects_though_only_the_costly_are_named() -> None:
