@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # How long an example takes says nothing on a busy machine.
-    settings.register_profile("calm", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("calm", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("calm")
     config.pluginmanager.register(ModulesWithExamples())
     config.addinivalue_line("markers", "lustre: needs a real Lustre file system (--lustre-mount)")

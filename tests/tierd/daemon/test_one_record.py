@@ -273,7 +273,7 @@ def test_a_closed_case_keeps_its_incident(site: Site, capsys: pytest.CaptureFixt
     until_closed(site)
     site.run(until=site.cluster.now + 90)
     case = one_record(site, capsys)
-    site.run(until=site.cluster.now + 2400)
+    site.run(until=site.cluster.now + 1300)
     later = explained(site)
     assert later.curve
     assert set(later.curve) <= set(case.curve)
