@@ -80,21 +80,18 @@ class MountedFilesystem:
 
     def _listed(self, directory: str) -> Iterator[os.DirEntry[str]]:
         place = f"{self._whole(directory)}/."
-        self._must_be_mounted()
-        with (typed("list", directory), directories.opened(place, self._mount.path) as descriptor,
-              os.scandir(descriptor) as found):
-            yield from found
-        self._must_be_mounted()
+        try:
+            with (typed("list", directory), directories.opened(place, self._mount.path) as descriptor,
+                  os.scandir(descriptor) as found):
+                yield from found
+        finally:  # after an unmount all looks removed: the folder at the mount point is empty. Raises NotLustre
+            mounts.find(self._mount.path, (self._tree.roots.procfs / "self/mounts").read_bytes())
 
     def entries(self, directory: str) -> Iterator[str]:
         return (entry.name for entry in self._listed(directory))
 
     def subdirectories(self, directory: str) -> Sequence[str]:
         return [entry.name for entry in self._listed(directory) if entry.is_dir(follow_symlinks=False)]
-
-    def _must_be_mounted(self) -> None:
-        """Raise NotLustre after an unmount: all looks removed then, and the folder at the mount point is empty."""
-        mounts.find(self._mount.path, (self._tree.roots.procfs / "self/mounts").read_bytes())
 
     def xattr(self, path: str, name: str) -> bytes:
         return attribute(self._whole(path), name) or b""
@@ -124,8 +121,10 @@ class MountedFilesystem:
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read at most about 2 MiB; call again with the last index for more. One thread may read an MDT."""
-        device = ChangelogDevice(f"{self._devices}/changelog-{self.fsname}-{mdt}")
-        return self._changelogs.setdefault(mdt, device).read(after_index)
+        device = self._changelogs.get(mdt)
+        if device is None:
+            device = self._changelogs[mdt] = ChangelogDevice(f"{self._devices}/changelog-{self.fsname}-{mdt}")
+        return device.read(after_index)
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         """Clear the records up to an index for one registered reader (``cl1``). Raises ValueError for index 0."""

@@ -131,8 +131,9 @@ def test_after_an_unmount_nothing_looks_empty(tmp_path: Path, tree: Tree) -> Non
     entries = mounted.entries("/")
     assert (next(entries), mounted.subdirectories("/")) == ("file", [])
     (tree.roots.procfs / "self" / "mounts").write_text("")
-    with pytest.raises(NotLustre, match="not on a mounted Lustre"):
-        mounted.subdirectories("/")
+    for directory in ("/", "/looks-removed"):
+        with pytest.raises(NotLustre, match="not on a mounted Lustre"):
+            mounted.subdirectories(directory)
     with pytest.raises(NotLustre, match="not on a mounted Lustre"):
         list(entries)
 

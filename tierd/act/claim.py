@@ -63,23 +63,19 @@ class ClaimFolder:
     """Entries that one process creates, with their content, in one step. Every method may raise OSError."""
 
     def __init__(self, path: Path, mount_point: str = "") -> None:
-        """After an unmount there is another folder: with ``mount_point``, NotLustre is raised then."""
+        """After an unmount there is another folder: with ``mount_point``, :meth:`names` raises NotLustre then."""
         self.path, self._mount_point = path, mount_point
 
     def names(self) -> list[str]:
         """Names of all entries; empty if the folder does not exist."""
-        self._must_be_mounted()
+        if self._mount_point:
+            mounts.find(self._mount_point, Path("/proc/self/mounts").read_bytes())
         with suppress(FileNotFoundError):
             return os.listdir(self.path)
         return []
 
-    def _must_be_mounted(self) -> None:
-        if self._mount_point:
-            mounts.find(self._mount_point, Path("/proc/self/mounts").read_bytes())
-
     def prepare(self) -> None:
         """Make the folder. Raises PermissionError if it is there, and a user may have made it, or may read it."""
-        self._must_be_mounted()
         with suppress(FileExistsError):
             self.path.mkdir(mode=0o700)  # a claim has a secret of root
         found = os.lstat(self.path)
@@ -109,6 +105,11 @@ class ClaimFolder:
 
     def remove(self, name: str) -> None:
         (self.path / name).unlink(missing_ok=True)
+
+
+def claim_folder(mount_point: str, settings: ClaimSettings) -> ClaimFolder:
+    """The folder of the claim on a mounted file system."""
+    return ClaimFolder(Path(mount_point) / settings.folder.strip("/"), mount_point)
 
 
 class Claim(FilesystemClaim):
@@ -157,8 +158,8 @@ class Claim(FilesystemClaim):
                 return Refusal(Reason.CLAIM_UNREADABLE, f"tierd cannot take the claim of this file system: {error}")
 
     def _take(self) -> Refusal | None:
+        last = _newest(self.folder)  # first: it raises NotLustre after an unmount
         self.folder.prepare()
-        last = _newest(self.folder)
         name = last[1] if last is not None else "0"
         holder = self.folder.content(name) if last is not None and not last[2] else None
         own = holder == self._holder  # it was created, though the file system answered with an error

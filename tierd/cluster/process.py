@@ -22,7 +22,7 @@ from lustre.mounted import MountedFilesystem, archives_follow_swaps
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
-from tierd.act.claim import ClaimFolder, read_key
+from tierd.act.claim import ClaimFolder, claim_folder, read_key
 from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
@@ -97,7 +97,7 @@ def reader_of(settings: Settings, filesystem: MountedFilesystem, mdts: tuple[str
 def _mounted(settings: Settings) -> tuple[Mount, Tree, ClaimFolder]:
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
-    return mount, tree, ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"), mount.path)
+    return mount, tree, claim_folder(mount.path, settings.claim)
 
 
 def local_mover(settings: Settings, connection: Connection, clock: SystemClock) -> Mover:

@@ -25,7 +25,7 @@ from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem, knows_overstriping
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree, parse_device
-from tierd.act.claim import Claim, ClaimFolder, FilesystemClaim, describe_this_process, holder_has_exited
+from tierd.act.claim import Claim, FilesystemClaim, claim_folder, describe_this_process, holder_has_exited
 from tierd.act.journal.connection import JournalError
 from tierd.act.movers import engines
 from tierd.act.movers.moves import Mover
@@ -63,9 +63,8 @@ def collect_garbage_rarely() -> None:
 def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
     """The claim of this process on a mounted file system."""
     proc = Path("/proc")
-    folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"), mount.path)
-    return Claim(folder, describe_this_process(clock.now(), proc), clock.monotonic, settings.claim,
-                 lambda words: holder_has_exited(words, proc))
+    return Claim(claim_folder(mount.path, settings.claim), describe_this_process(clock.now(), proc), clock.monotonic,
+                 settings.claim, lambda words: holder_has_exited(words, proc))
 
 
 def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | None = None) -> Node:
@@ -78,7 +77,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     mover: Mover = engine
     if settings.movers.at_once > 1:
         mover = ParallelMover(engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
-    folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"), mount.path)
+    folder = claim_folder(mount.path, settings.claim)
     http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
     clients = {nodes.THIS_NODE: nodes.mounts_of_node(tree),
                **{url: nodes.mounts_of_exporter(url, http) for url in sense.clients}}

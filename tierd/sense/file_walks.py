@@ -188,7 +188,6 @@ class Inventory(SlowWalk):
                         if name not in known:
                             yield join(directory, name)
                 except FileNotFoundError:
-                    self._filesystem.status("/")  # raises OSError where the file system is not mounted
                     self._removed(directory)
             yield ""  # a directory is a request, too: thousands may have been removed
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from lustre.changelog.record import Record, RecordType
+from lustre.errors import NotLustre
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
@@ -179,12 +180,14 @@ def test_the_walk_continues_and_begins_again() -> None:
 
 
 def test_a_step_asks_for_few_directories_and_forgets_those_that_were_removed() -> None:
-    class Mounted(Files):
-        def status(self, path: str) -> FileStatus:
-            return status(0, 0.0) if path == "/" else super().status(path)
+    class Unmounted(Files):
+        def entries(self, directory: str) -> Iterator[str]:
+            if directory != "/d":
+                raise NotLustre(errno.ENOTTY, "not on a mounted Lustre file system", directory)
+            return super().entries(directory)
 
     places = {"/d", *(f"/removed{number}" for number in range(1000))}
-    for files, left in ((Mounted(), {"/d"}), (Files(), set(places))):  # the second one is not mounted any more
+    for files, left in ((Files(), {"/d"}), (Unmounted(), set(places))):
         files.files["/d/f"] = status(1, 1.0), ON_FLASH
         known = set(places)
         walk = Inventory(files, {"flash"}, lambda known=known: known, removed=known.discard)  # type: ignore[misc]
