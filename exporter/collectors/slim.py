@@ -22,6 +22,7 @@ from exporter.totals import MountPool, SummedParameter, stats_contributions
 from lustre.formats import read_ahead_stats, statahead_stats
 from lustre.formats.compiled import following
 from lustre.formats.header import is_beyond
+from lustre.formats.import_ import state_of
 
 OPERATIONS = frozenset(
     {b"read", b"write", b"open", b"close", b"getattr", b"setattr", b"mknod", b"create", b"unlink", b"mkdir", b"rename",
@@ -93,8 +94,7 @@ class _Imports:
 
 def _link(data: bytes) -> tuple[bytes, int]:
     state, flags, requests = following(data, _IMPORT_KEYS)
-    state = b"DEACTIVATED" if b"DEACTIVE" in flags.upper() else state
-    return state, int(requests) if requests.isdigit() and not is_beyond(requests) else -1
+    return state_of(state, flags) or b"", int(requests) if requests.isdigit() and not is_beyond(requests) else -1
 
 
 _UNKNOWN = b"", -1

@@ -65,12 +65,17 @@ class Import:
     skipped: int
 
 
+def state_of(state: bytes | None, flags: bytes) -> bytes | None:
+    """The state of a connection. Lustre leaves one that ``active=0`` switched off in ``DISCONN``, with a flag."""
+    return b"DEACTIVATED" if b"DEACTIVE" in flags.upper() else state
+
+
 def parse(data: bytes) -> Import:
     everything = fields.parse(data)
     found = everything.values
     counts = fields.Naturals(found)
     return Import(
-        b"DEACTIVATED" if b"DEACTIVE" in found.get(b"import_flags", b"").upper() else found.get(b"state"),
+        state_of(found.get(b"state"), found.get(b"import_flags", b"")),
         found.get(b"target_version"),
         counts.get(b"connection_attempts"),
         counts.get(b"timeouts"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,16 +22,22 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Run a changelog reader: it reads the MDTs whose leases it gets, counts records by job and "
                     "directory, and sends the counts to the leader of this file system through NATS. Needs [cluster] "
                     "and [reader] in the configuration, and the extra cluster.")
-    for command, role in ((moving, "mover"), (reading, "reader")):
+    for command, run in ((moving, move), (reading, read)):
         command.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                              help="configuration file of this file system")
-        command.set_defaults(serve=partial(serve, role))
+        command.set_defaults(serve=run)
 
 
-def serve(role: str, settings: Settings) -> int:
-    from tierd.cluster import process  # noqa: PLC0415
+def move(settings: Settings) -> int:
+    from tierd.cluster.process import serve_mover  # noqa: PLC0415
 
-    return process.serve_mover(settings) if role == "mover" else process.serve_reader(settings)
+    return serve_mover(settings)
+
+
+def read(settings: Settings) -> int:
+    from tierd.cluster.process import serve_reader  # noqa: PLC0415
+
+    return serve_reader(settings)
 
 
 def candidate(settings: Settings, clock: SystemClock) -> Candidate | None:

@@ -21,6 +21,7 @@ REACTION_SECONDS = 30.0
 """Time for which the job's new files must fit. Later tierd undoes the default layout if space runs out. A choice."""
 RETRY_SECONDS = 12 * 3600.0
 """Time until a file is tried again after a move that did not succeed. A choice."""
+ROOT_KEEPS_ITS_DEFAULT = Refusal(Reason.ROOT_DIRECTORY, "the root of the file system keeps its default layout")
 READ_SHARE = 0.1
 """Share of reads among the job's RPCs from which its existing files are worth moving. A choice."""
 

@@ -192,13 +192,13 @@ def with_stripes(present: Layout | None, stripes: Stripes, pool: str, end: int) 
     """
     if present is not None and len(present.components) > 1:
         first, tail = present.components[0], present.components[-1]
-        if len(present.components) > 2 or present.mirror_count > 1 or _stays(tail, stripes):
+        if len(present.components) > 2 or present.mirror_count > 1 or _is_left_alone(tail, stripes):
             return None
         return replace(present, components=(first, stripes.component(tail.extent_start, tail.pool or pool)))
-    if present is not None and (present.components[0].on_mdt or _stays(present.components[0], stripes)):
+    if present is not None and (present.components[0].on_mdt or _is_left_alone(present.components[0], stripes)):
         return None
     return Layout((Component(0, end, pool, 1), stripes.component(end, pool)))
 
 
-def _stays(component: Component, stripes: Stripes) -> bool:
+def _is_left_alone(component: Component, stripes: Stripes) -> bool:
     return component.extension_size > 0 or component.stripe_count < 0 or component.stripe_count >= stripes.count

@@ -169,7 +169,7 @@ def refuse(where: str, capacity: Capacity, settings: FlashSettings) -> Refusal |
     if not where.startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is not known")
     if where == "/":
-        return Refusal(Reason.ROOT_DIRECTORY, "the root of the file system keeps its default layout")
+        return plans.ROOT_KEEPS_ITS_DEFAULT
     if missing := plans.missing_pool(capacity, settings.flash_pool, settings.hdd_pool):
         return missing
     if where not in capacity.default_layouts:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
 from tierd.decide import sizing
-from tierd.decide.plans import Plan, flash_first, flash_is_short, missing_pool
+from tierd.decide.plans import ROOT_KEEPS_ITS_DEFAULT, Plan, flash_first, flash_is_short, missing_pool
 from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
@@ -97,7 +97,7 @@ def enlarged(finding: Finding, evidence: OutgrownComponentEvidence, activity: Di
     capacity, settings, pool = situation.capacity, situation.pools, situation.pools.flash_pool
     present = capacity.default_layouts.get(activity.directory)
     if activity.directory == "/":
-        return Refusal(Reason.ROOT_DIRECTORY, "the root of the file system keeps its default layout")
+        return ROOT_KEEPS_ITS_DEFAULT
     if present is None:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")
     if missing := missing_pool(capacity, pool, settings.hdd_pool):
