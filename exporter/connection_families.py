@@ -72,7 +72,8 @@ def connection_families(
     return ConnectionFamilies(
         rule=_rule(make.of("stats"), server),
         imports=link.gauge(
-            "imports", f"Connections to {server}, by state. FULL is connected, IDLE unused, DEACTIVATED off or denied.",
+            "imports", f"Connections to {server}, by state. FULL is connected, IDLE is unused, "
+            "DEACTIVATED is switched off or denied.",
             "state", versions=since),
         versions=link.gauge(
             "targets", "Connected targets, by the Lustre release of their server.", "version", versions=since),

@@ -319,7 +319,7 @@ class QuietClients:
 
     def _bulk(self, keys: Sequence[SeriesKey]) -> Callable[[Sequence[int]], object]:
         found = self._getters.get(id(keys))
-        if found is None or found[0] is not keys:  # an id is used again
+        if found is None or found[0] is not keys:  # Python reuses the id of an object that is gone
             places = [place for place, key in enumerate(keys) if key[0] in BULK_BYTES or key[1] in BULK_OPERATIONS]
             found = self._getters[id(keys)] = keys, itemgetter(*places) if places else lambda _: ()
         return found[1]
@@ -354,7 +354,7 @@ class OscTotals:
             self._snapshot = node.snapshot
         finally:
             with self._changed:
-                if self._reader is node.state:  # else it is a later one
+                if self._reader is node.state:  # another pass may read already
                     self._reader = None
                 self._changed.notify_all()
         return self.stats

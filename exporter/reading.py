@@ -413,7 +413,7 @@ class ParameterReader:
             reads.bytes_read += size
             for at, data, mark in changed:
                 yield begin + at, self.read(kind, batch[at], name) if data is None else data, mark
-            for at in held:  # which counts them
+            for at in held:  # read() counts them as hanging
                 yield begin + at, self.read(kind, batch[at], name), 0
 
     def numbers_of(self, kind: str, names: tuple[str, ...], devices: Iterable[str]) -> list[list[int | None]]:

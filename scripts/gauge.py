@@ -111,7 +111,7 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 79_425
+    yield "all product Python", lines(counted), 65_000, 79_430
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
     yield "tests", lines(files("tests")), 42_000, 58_000
     every = Settings()

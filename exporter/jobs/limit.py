@@ -137,12 +137,12 @@ class OtherJobs:
         present = set(jobs)
         for job in before:
             if job not in present and job.counted is not None:
-                self._gone.pop(job.first_line, None)  # it moves to the end: the first ones went first
+                self._gone.pop(job.first_line, None)  # put in again: those that went first are first
                 self._gone[job.first_line] = job.counted, self._pass
         most = len(jobs) + SPARE
         for first_line, (one, since) in [*self._gone.items()]:
             if len(self._gone) <= most and since > self._pass - REMEMBERED_PASSES:
-                break  # all others went later
+                break  # the jobs behind it went later
             del self._gone[first_line]
             self._ledger.forget(one.name)
 

@@ -304,7 +304,7 @@ class DataPath:
         if ready > offset or inode.layout is None:
             return ready
         yield from self._ask(handle)
-        # likewise
+        # another process may have made the objects meanwhile
         if inode.layout is not None and not is_instantiated(layouts.mirror_to_write(inode.layout, self._osts), end):
             only = layouts.mirror_to_write(inode.layout, self._osts)
             component_end = self._component_end(inode.layout, offset, end)

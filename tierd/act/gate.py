@@ -112,7 +112,7 @@ class Gate:
     @property
     def last_move_at(self) -> float:
         """Time when a move last ended, with any outcome; 0 before the first."""
-        # copied, as above
+        # copied: the thread that moves files changes it meanwhile
         return max((at for (kind, _), at in self.completed_acts.last.copy().items() if kind == ActKind.MIGRATE),
                    default=0.0)
 

@@ -235,7 +235,7 @@ class OrderInbox:
                     self._taken.append(number)
                 else:
                     self._waiting.append((number, order))
-        self.done()  # which takes the lock itself
+        self.done()  # without the lock, which it takes itself
         return dropped
 
     def __len__(self) -> int:
@@ -283,7 +283,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
         return missing
     try:
         status = filesystem.status(move.path)
-        if move.action.fid is None or status.fid != move.action.fid:  # without a FID nobody knows
+        if move.action.fid is None or status.fid != move.action.fid:  # without a FID, another file may have the name
             return Refusal(Reason.CHANGED, "another file has this name now")
         if layout is None:
             direction = "promote" if move.pool == policy.flash_pool else "demote"

@@ -223,7 +223,7 @@ def _inherited(filesystem: Filesystem, act: Entry, entry: Entry, recorded: str) 
         place = located(act, filesystem).place
         if _is_older(filesystem.status(place), entry):
             return False
-    except OSError:  # by the recorded paths, then
+    except OSError:  # the present path is not known: compare those that the journal has
         return act.place.startswith((above, join(recorded, "")))
     return place.startswith(above) or (recorded == entry.place and act.place.startswith(above))
 

@@ -16,7 +16,7 @@ from tierd.extensions import Extension
 STORE_SECONDS = 60.0
 """Time between two writes of the entries of cases that hold: a kill loses at most this time of the bill."""
 MAX_SERIES, MAX_ENDED = 200, 100
-"""Pairs of jobs with a series of their own, and those of them whose cases have ended: the last ones. The losses of
+"""Pairs of jobs with a series of their own. At most ``MAX_ENDED`` of them, the latest, have no open case. The losses of
 further pairs are in one series without names."""
 Pair = tuple[str, str]
 
@@ -62,7 +62,7 @@ class Bill(Extension):
         """Add bytes to the series of a pair. The first pairs have one of their own from 0 on."""
         series = pair if pair in self._shown or len(self._shown) < MAX_SERIES else ("", "")
         self._shown.setdefault(series, 0.0)  # so that Prometheus sees the first bytes increase
-        sums[series] = sums.pop(series, 0.0) + size  # to the end: the last ones stay
+        sums[series] = sums.pop(series, 0.0) + size  # put in again: the pairs that lost last are at the end
 
     def _entries(self) -> list[BillEntry]:
         whose = self._whose({job for _, *pair in self._cases for job in pair})

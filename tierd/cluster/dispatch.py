@@ -349,8 +349,8 @@ class NatsDispatch(Dispatch):
 
     def _pools(self) -> Mapping[str, tuple[str, ...]]:
         with suppress(OSError):
-            return self.filesystem.pools()  # one target each, then
-        return {}
+            return self.filesystem.pools()
+        return {}  # a pool that is not known counts as one target
 
     def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
         message.sent_at, message.deadline = now, now + self.settings.cluster.deadline_seconds
@@ -400,7 +400,7 @@ class NatsDispatch(Dispatch):
             try:
                 result = messages.unverified(ResultMessage, delivery.data)
                 ours = result.generation == self.claim.generation
-                # the secret of an earlier leader is gone with its claim: then only the file counts
+                # a result for an earlier leader cannot be verified, as its secret is gone: the file decides
                 if ours:
                     messages.verified(delivery.data, self.claim.holder)
                 elif result.generation > self.claim.generation and self.claim.refusal():
@@ -410,7 +410,7 @@ class NatsDispatch(Dispatch):
                 log.warning("refused a result from NATS: %s", error)
             else:
                 self._take_in(result, ours=ours)
-            self._unacknowledged.append(delivery)  # malformed ones too: they would come again
+            self._unacknowledged.append(delivery)  # a malformed one too: NATS would deliver it again
 
     def _take_in(self, result: ResultMessage, *, ours: bool) -> None:
         message = self._sent.get(result.id)

@@ -211,7 +211,7 @@ class Mover:
         try:
             claim = read_claim(self.claims)
             if not claim.generation:
-                raise FileNotFoundError(None, "nobody leads, or the file system is not mounted here")
+                raise FileNotFoundError(None, "there is no leader, or the file system is not mounted here")
             message = messages.unverified(MoveMessage, delivery.data)
             secret = claim.holder if message.generation == claim.generation else ""
             if secret:  # otherwise no file of it is begun

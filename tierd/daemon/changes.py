@@ -89,7 +89,8 @@ class ChangingRequests:
         """The present plan for an order: one file, or as many files of a directory as the time allows."""
         node = self._daemon.parts.node
         now = node.clock.now
-        until = float("inf") if order.kind == OrderKind.SUBMISSION else now() + ORDER_LOOKUP_SECONDS  # it is one file
+        # a submission is one file
+        until = float("inf") if order.kind == OrderKind.SUBMISSION else now() + ORDER_LOOKUP_SECONDS
         return plan_order(order, node.filesystem, self._settings, now, until, allowed=self._gate.queue.queued_refusal)
 
     def _pause(self, request: Request) -> answers.OperatingStateAnswer:
@@ -135,7 +136,7 @@ class ChangingRequests:
 
     def _decide(self, request: Request) -> answers.DecisionAnswer:
         number = named_finding(request.get("id"))
-        if number is None or not str(request["id"]).upper().startswith("F"):  # D and O are orders
+        if number is None or not str(request["id"]).upper().startswith("F"):  # numbers with D and O are orders
             raise ValueError(f"{request['request']} takes the number of a finding (F3), not {request.get('id')!r}")
         becomes = self._daemon.decide(number, text_of(request, "by", "tierctl"), approved=request["request"] == "apply")
         self._resumed()

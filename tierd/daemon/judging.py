@@ -60,8 +60,9 @@ class Judge:
         windows, tracks = self._history()
         latest = now + self._settings.sense.stale_seconds + self._settings.verify.judge_seconds
         with self._lock:
-            for case in self._store if windows else ():  # all windows are later than the step: none is before an act
-                case.set_back(latest, windows[0].start)
+            for case in self._store if windows else ():
+                # after the clock was set back, the history has windows of the new time only
+                case.correct_times(latest, windows[0].start)
         for case in judged:
             with self._lock:
                 if case.state in OPEN and not self._is_braked(case, now):  # it may have been undone meanwhile
@@ -111,8 +112,8 @@ class Judge:
         if not itself and judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
             alone = effect(case.moved_at)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
-            # throughput beside moves may speak for an act; before it speaks against it, the others wait for a
-            # measurement without
+            # an act may count as helpful while moves go on. Before it counts as useless, the remaining moves wait
+            # until its effect was measured without moves
             if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS} or judgement.is_slower:
                 if not case.moves_held and waits:
                     case.moves_held = True

@@ -119,8 +119,8 @@ class Remediation:
     def closed(self) -> bool:
         return self.state is State.CLOSED
 
-    def set_back(self, latest: float, to: float) -> None:
-        """Change its times if some are later than possible, as the clock was set back."""
+    def correct_times(self, latest: float, to: float) -> None:
+        """Move all times back to ``to`` at the latest if one is later than possible: the clock was set back."""
         times = self.begun_at, self.acted_at, self.moved_at, self.run_begun_at, self.judged_at
         if max(times) > latest:
             self.begun_at, self.acted_at, self.moved_at, self.run_begun_at, self.judged_at = (min(t, to) for t in times)

@@ -348,7 +348,7 @@ class Interference:
         taken = costs.taken(window.target, work)
         exposure = self._exposures(streams, window, kinds, costs, work, taken=taken)
         rate = self._rates(streams, window, costs, work)
-        rate[np.isin(streams.job, list(self.in_doubt))] = 0.0  # no word about them: left out below
+        rate[np.isin(streams.job, list(self.in_doubt))] = 0.0  # left out below: the window says nothing of them
         there = rate > 0
         self._begin_levels(streams, np.log(np.maximum(rate, 1.0)), exposure, there)
         seen = np.flatnonzero(there)

@@ -65,7 +65,7 @@ def samples(body: bytes, beginnings: tuple[bytes, ...]) -> Iterator[tuple[str, b
             value = float(line[end + 2:])
         except ValueError:
             value = math.nan
-        if not 0 <= value < MAX_VALUE:  # NaN is none either
+        if not 0 <= value < MAX_VALUE:  # refuses NaN too
             raise ValueError(f"impossible value: {excerpt(line, 200)}")
         at = line.find(known[1], start, end) if known[1] else -1
         if at < 0:

@@ -74,7 +74,7 @@ def client_load(before: ClientLoad, after: ClientLoad, time: float, seconds: flo
     """Load of a mount between two readings of its counters. None if one fell."""
     was, now = ({key_of(each): each for each in of.rpcs} for of in (before, after))
     none = RpcLoad("", "", "")
-    # what is gone has fallen: it was mounted again
+    # a counter that is gone counts as fallen: the client was mounted again
     pairs = [(was.get(of, none), now.get(of, none)) for of in (*now, *was.keys() - now.keys())]
     more = increases([(before.read_ahead, after.read_ahead), (before.statahead, after.statahead),
                       *((a.in_flight, b.in_flight) for a, b in pairs), *((a.pages, b.pages) for a, b in pairs)])

@@ -130,7 +130,7 @@ def condition_of(tree: Tree, subsystem: str, target: str) -> str:
     recovery = recovery_status.parse(tree.read(f"{subsystem}/{target}/recovery_status") or b"")
     space = space_of(tree, f"{subsystem}/{target}") if subsystem == "obdfilter" else None
     return condition(df.integer(tree.read(f"{subsystem}/{target}/degraded") or b""),
-                     None if recovery.in_recovery and not recovery.status else recovery.in_recovery,  # unreadable
+                     None if recovery.in_recovery and not recovery.status else recovery.in_recovery,  # or unreadable
                      space and space.size_bytes, space and space.avail_bytes)
 
 

@@ -133,7 +133,7 @@ def spans_between(before: Reading, after: Reading) -> dict[str, float]:
     for target in before.targets & after.targets:
         first, last = before.stamps.get(target), after.stamps.get(target)
         if first is None or last is None:
-            seconds = nominal if first is last else 0.0  # with one of two, it is unknown
+            seconds = nominal if first is last else 0.0  # with one stamp only, the span is not known
         else:
             seconds = last.seconds - first.seconds if first.clock == last.clock else 0.0
         if 0.0 < seconds <= longest:

@@ -388,7 +388,7 @@ class Judgements:
         return finding_of(row, typed=True)[1]
 
     def version_of_default_layouts(self) -> Row:
-        """Another one whenever other default layouts are in force."""
+        """A value that changes whenever other default layouts are in force."""
         return self._db.execute("SELECT count(*), total(id) FROM actions WHERE kind = 'set-default-layout' AND "
                                 "outcome = 'done'").only()
 

@@ -56,7 +56,7 @@ class RobinhoodSettings(Table):
     password_file: str = ""
     password_env: str = ""
     ca_file: str = ""
-    """CA certificates (PEM) for the server's certificate; empty: it is not verified, nor is TLS needed."""
+    """CA certificates (PEM) for the server's certificate; empty: TLS is not required, no certificate is verified."""
     max_files: Annotated[int, Gt(0)] = 5000
     """Maximum number of files of one directory."""
     statement_seconds: Annotated[float, Gt(0)] = 5.0
