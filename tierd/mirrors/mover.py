@@ -35,7 +35,7 @@ class Change:
     resync: bool = False
     """Whether a mirror is brought up to date first, or only."""
     command: tuple[str, ...] = ()
-    """Arguments of ``lfs mirror`` that change the layout, without the path; empty to resynchronise only."""
+    """Arguments of ``lfs mirror`` that change the layout, and the file; empty to resynchronise only."""
 
 
 class MirrorMover(inspection.FileEngine):
@@ -83,7 +83,8 @@ class MirrorMover(inspection.FileEngine):
             return replace(found, move=move)
         if refusal := mirroring_refusal(found):
             return refused_outcome(move, refusal)
-        return Change(found, command=("extend", "-N", "--flags=prefer", *setstripe_arguments(added)))
+        return Change(found, command=("extend", "-N", "--flags=prefer", *setstripe_arguments(added),
+                                      self._lfs.place_of(found, move.path)))
 
     def _of_mirrored(self, move: Move, facts: FileFacts, batch: DestinationState) -> Change | MoveOutcome:
         """What is to be done with a file that has mirrors: nothing, unless tierd made them."""
@@ -110,8 +111,8 @@ class MirrorMover(inspection.FileEngine):
             return refused_outcome(move, refusal)
         if busy := self._lfs.modified_just_now(move, facts):
             return busy
-        split = () if move.layout.mirror_count > 1 else ("split", "-d", "--mirror-id", str(flash[0].mirror_id))
-        return Change(facts, resync, split)
+        split = "split", "-d", "--mirror-id", str(flash[0].mirror_id), self._lfs.place_of(facts)
+        return Change(facts, resync, () if move.layout.mirror_count > 1 else split)
 
     def move_file(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """Change the mirrors of one file. The file as it is afterwards decides the outcome."""
@@ -120,7 +121,7 @@ class MirrorMover(inspection.FileEngine):
             return replace(found, not_copied=1.0)
         before = found.facts
         if found.resync:
-            failure = self._run(move, "resync")
+            failure = self._run("resync", self._lfs.place_of(before))
             try:
                 now = checks.read_facts(self._calls, move.path)
             except OSError as error:
@@ -134,10 +135,8 @@ class MirrorMover(inspection.FileEngine):
                 return MoveOutcome(move, MoveResult.DONE)
             before = now
             self._lfs.clock.wait(RECENTLY_MODIFIED_SECONDS)  # the next write has another time than this copy
-            if not self._lfs.leads_to(move.path, before):  # else another file would lose a mirror
-                return inspection.removed_outcome(move)
         begun_at = self._lfs.clock.now()
-        failure = self._run(move, *found.command)
+        failure = self._run(*found.command)
         then = inspection.Verification(self._calls, move, before, None, self._lfs.clock)
         outcome = then.outcome(batch.pools_afterwards(), failure)
         try:
@@ -161,9 +160,8 @@ class MirrorMover(inspection.FileEngine):
         finally:
             self._calls.close(descriptor)
 
-    def _run(self, move: Move, *words: str) -> OSError | None:
-        place = self._lfs.place(move.path)
-        return failure_of_one(self._lfs.run("mirror", *words, place), place)
+    def _run(self, *words: str) -> OSError | None:
+        return failure_of_one(self._lfs.run("mirror", *words), words[-1])
 
 
 def changes_mirrors(move: Move) -> bool:

@@ -131,24 +131,6 @@ def test_the_time_of_a_write_after_a_split_stands(step: str) -> None:
     assert world.node.mtime_ns >= written[0]
 
 
-def test_a_file_that_takes_the_name_after_the_resync_keeps_its_mirrors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """tierd waits for three seconds between resync and split, and ``lfs`` takes a path."""
-    world = World()
-    world.extend()
-    world.write()
-
-    def replaced(seconds: float) -> bool:
-        world.lustre.rename("/a", "/b")
-        world.lustre.create("/a", world.data).store.layout = replace(world.layout)
-        return False
-
-    monkeypatch.setattr(world.clock, "wait", replaced)
-    outcome = world.split()
-    assert (outcome.result, outcome.reason) == (MoveResult.GAVE_WAY, "gone")
-    assert world.lustre.names["/a"].store.layout.mirror_count == 2
-    assert in_sync(world.layout)
-
-
 def test_a_stale_mirror_on_flash_is_removed_without_a_copy() -> None:
     world = World()
     world.extend()
@@ -259,3 +241,21 @@ def test_other_moves_go_to_the_engine() -> None:
     (outcome,) = world.engine.move([Move("/a", Layout((Component(pool="flash"),), composite=False))])
     assert outcome.result is MoveResult.DONE
     assert [command[1] for command in world.lfs.commands] == ["migrate"]
+
+
+@pytest.mark.parametrize(("step", "stale"), [("remove", False), ("open", True), ("remove", True)])
+def test_a_file_that_takes_the_name_keeps_its_mirrors(step: str, stale: bool) -> None:
+    """Between the examination and the moment ``lfs`` opens the file, its owner may give its name to any other."""
+    world = World()
+    world.extend()
+    if stale:
+        world.write()
+
+    def replaced() -> None:
+        world.lustre.rename("/a", "/b")
+        world.lustre.create("/a", world.data).store.layout = replace(world.layout)
+
+    world.just_before(step, replaced)
+    world.split()
+    assert world.lustre.names["/a"].store.layout.mirror_count == 2
+    assert in_sync(world.layout)

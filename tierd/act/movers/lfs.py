@@ -1,19 +1,18 @@
 """The engine that runs ``lfs migrate --non-block``, many files per process; the default engine (docs/decisions).
 
 The engine does not trust the exit code of ``lfs``, which may be 0 without a move, nor its messages. It reads every file
-before and after. It never uses the default mode of ``lfs``: that takes the group lock, and loses a
-truncate.
+before and after. It never uses the default mode of ``lfs``: that takes the group lock, and loses a truncate.
 
-Three gaps cannot be closed from outside. Between the examination and the moment ``lfs`` opens the file, another file
-may take its name and be moved unchecked: it keeps its data, though not its mirrors. Whether somebody wrote to a file
-since the examination shows only in its modification time, which counts whole seconds: a file that was modified a
-moment ago is left alone. Where data leaves the MDT, Lustre sets that time to the present: such a file is left to the
-other engine (:mod:`tierd.act.movers.engines`).
+``lfs`` gets most files by FID: between the examination and its open, another file or a symbolic link may take a name.
+A nameless file below ``.lustre/fid`` gets no project, and is not encrypted (``ll_lookup_it`` in lustre/llite/namei.c).
+So files with either go by name, and what takes it is moved unchecked: it keeps its data, though not its mirrors.
+
+Whether somebody wrote to a file since the examination shows only in its modification time, which counts whole seconds:
+a file that was modified a moment ago is left alone. Where data leaves the MDT, Lustre sets that time to the present:
+such a file is left to the other engine (:mod:`tierd.act.movers.engines`).
 
 Data gets to the MDT by mirroring, in several transactions. A process that ends between them leaves the file whole with
 two mirrors; the engine removes the second one.
-
-Only this engine starts other processes.
 """
 
 from __future__ import annotations
@@ -87,11 +86,11 @@ def command_runner(
 
 
 FILES_PER_PROCESS = 64
+"""A quarter of MiB of arguments at most, where Linux takes two: no path that can be opened is longer than 4 KiB."""
 FILES_OF_FIRST_PROCESS = 4
 """A choice: the time that a file takes is not known yet."""
 PROCESS_SECONDS = 2.0
 """Time that a process should take. Moves can be halted only between processes. A choice."""
-ARGUMENT_BYTES = 64 << 10
 RECENTLY_MODIFIED_SECONDS = 3
 """Minimum age of the modification time, so that the next modification has another second, with usual clock skew."""
 CLOCK_AHEAD_SECONDS = 600
@@ -122,8 +121,7 @@ class LfsMover(inspection.FileEngine):
         super().__init__(destination)
         self._overstripes = overstripes
         self.calls = calls
-        self.place = place
-        self._mount_bytes = len(os.fsencode(place("/")))  # with one more for the end of an argument
+        self._place = place
         self._run = run
         self._lfs = lfs
         self.clock = clock or SystemClock()
@@ -143,7 +141,7 @@ class LfsMover(inspection.FileEngine):
                     yield from (halted_outcome(move, why) for move in left)
                     break
                 ready: list[Examined] = []
-                for move in self._first_files(left):
+                for move in [left.popleft() for _ in range(min(len(left), self._files_per_process))]:
                     found = self.facts_of(move, batch)
                     if isinstance(found, MoveOutcome):
                         yield replace(found, not_copied=1.0)
@@ -151,16 +149,6 @@ class LfsMover(inspection.FileEngine):
                         ready.append((move, found))
                 if ready:
                     yield from self._process(arguments, ready, batch)
-
-    def _first_files(self, left: deque[Move]) -> list[Move]:
-        files: list[Move] = []
-        size = 0
-        while left and len(files) < self._files_per_process:
-            size += self._mount_bytes + len(left[0].path.encode("utf-8", "surrogatepass"))
-            if files and size > ARGUMENT_BYTES:
-                break
-            files.append(left.popleft())
-        return files
 
     def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
         """Facts of a file that may be moved, or the outcome. Refuses a file whose next write might not show."""
@@ -174,7 +162,8 @@ class LfsMover(inspection.FileEngine):
             if any(component.overstriped for component in move.layout.components) and not self._overstripes():
                 return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
                                "one target (LU-18824). The engine `lease` moves such files")
-            given = batch.project_beside(self.calls, move.path)  # lfs gives it to the new objects
+            # lfs gives it to the new objects
+            given = batch.project_beside(self.calls, move.path) if _goes_by_name(facts) else 0
             return None if given == facts.project else Refusal(
                 Reason.PROJECT, f"the file belongs to project {facts.project}, and its objects would count for "
                 f"project {given}")
@@ -201,12 +190,13 @@ class LfsMover(inspection.FileEngine):
     def _process(self, arguments: tuple[str, ...], files: list[Examined],
                  batch: DestinationState) -> Iterator[MoveOutcome]:
         begun = self.clock.now()
-        finished = self.run("migrate", "--non-block", *arguments, *(self.place(move.path) for move, _ in files))
+        places = [self.place_of(facts, move.path) for move, facts in files]
+        finished = self.run("migrate", "--non-block", *arguments, *places)
         self._note_time(len(files), self.clock.now() - begun)
         pools = batch.pools_afterwards()
-        for move, facts in files:
+        for (move, facts), place in zip(files, places, strict=True):
             # neither the exit code nor the messages of lfs prove anything
-            failure = _failure(finished, self.place(move.path))
+            failure = _failure(finished, place)
             outcome = inspection.Verification(self.calls, move, facts, None, self.clock).outcome(pools, failure)
             if checks.enters_mdt(move.layout, facts.layout):
                 yield self._without_half_a_move(outcome, facts, pools, failure)
@@ -226,22 +216,22 @@ class LfsMover(inspection.FileEngine):
         if not mirror:
             return outcome
         # the MDT removes it under a lease: a file that is open for writing keeps it
-        command = ["mirror", "split", "-d", "--mirror-id", str(mirror)]
-        named = self.leads_to(move.path, facts)  # else it would remove a mirror of another file
-        words = self.run(*command, self.place(move.path)).errors.strip() if named else "the file has another name now"
+        command = "mirror", "split", "-d", "--mirror-id", str(mirror), self.place_of(facts)
+        words = self.run(*command).errors.strip()
         again = inspection.Verification(self.calls, move, facts, None, self.clock).outcome(pools, failure)
         if not checks.mirror_left(facts.layout, again.after):
             return again
         detail = (f"the move was interrupted, and the file is whole with two mirrors ({words or 'no message'}); remove "
-                  f"the second: {' '.join([self._lfs, *command])} "
-                  + (self.place(move.path) if named else f"FILE, where FILE has the FID {facts.fid}"))
+                  f"the second: {' '.join([self._lfs, *command])}")
         return MoveOutcome(move, MoveResult.FAILED, "mirror-left", detail)
 
-    def leads_to(self, path: str, facts: FileFacts) -> bool:
-        """Whether the path still leads to the file. False if that is unknown."""
-        with suppress(OSError):
-            return checks.read_facts(self.calls, path).fid == facts.fid
-        return False
+    def place_of(self, facts: FileFacts, path: str = "") -> str:
+        """The file for ``lfs``, whatever its name is now; ``path`` is its name if ``lfs`` copies it beside."""
+        return self._place(path if path and _goes_by_name(facts) else f"/.lustre/fid/{facts.fid}")
+
+
+def _goes_by_name(facts: FileFacts) -> bool:
+    return bool(facts.project) or FileFlags.ENCRYPTED in facts.flags
 
 
 def mirroring_refusal(facts: FileFacts) -> Refusal | None:

@@ -77,7 +77,8 @@ class FakeLfs:
             index = _ask("cannot get MDT index", calls.mdt_index, source)
             volatile = _ask("cannot create volatile file", calls.create_volatile, path, index, layout, source)
             try:
-                if layout.components[0].on_mdt and not self.lustre.names[path].store.layout.components[0].on_mdt:
+                present = self.lustre.descriptors[source].node.store.layout
+                if layout.components[0].on_mdt and not present.components[0].on_mdt:
                     self._mirror(calls, path, source, volatile)
                 else:
                     self._copy_and_swap(calls, source, volatile)
@@ -94,7 +95,7 @@ class FakeLfs:
         old, new = calls.layout(source), calls.layout(volatile)
         assert old is not None
         assert new is not None
-        node = self.lustre.names[path]
+        node = _ask("cannot stat file", self.lustre.at, path)
         first = tuple(replace(part, mirror_id=1) for part in old.components)
         second = tuple(replace(part, mirror_id=2) for part in new.components)
         _ask("cannot get lease", calls.step, "merge")
@@ -139,7 +140,7 @@ class FakeLfs:
         source = _ask("cannot open source file", calls.open_for_swap, path, True)
         volatile = _ask("cannot create volatile file", calls.create_volatile, path, 0, layout, source)
         _ask("cannot get lease", calls.lease, source)
-        node = self.lustre.names[path]
+        node = _ask("cannot stat file", self.lustre.at, path)
         if node.writers:
             raise _Failed(errno.EBUSY, "cannot get lease")
         _ask("data copy failed", calls.step, "copy")
@@ -158,7 +159,7 @@ class FakeLfs:
 
     def _resync(self, calls: MiniCalls, path: str) -> None:
         _ask("cannot open", calls.step, "open")
-        node = self.lustre.names[path]
+        node = _ask("cannot stat file", self.lustre.at, path)
         node.leased_by, node.lease_broken = -1, False
         try:
             _ask("fail to mirror resync", calls.step, "copy")
@@ -175,9 +176,9 @@ class FakeLfs:
         """``lfs mirror split -d``: refused while a process writes the file."""
         try:
             self.before("remove", 0)
-        except Killed:
-            return FinishedCommand(-9, "")
-        node = self.lustre.names[path]
+            node = self.lustre.at(path)
+        except (Killed, OSError) as why:
+            return FinishedCommand(-9 if isinstance(why, Killed) else 2, "")
         if node.writers:
             return FinishedCommand(16, f"error lfs mirror split: cannot split '{MOUNT}{path}': Device or resource busy")
         rest = tuple(part for part in node.store.layout.components if part.mirror_id != mirror)

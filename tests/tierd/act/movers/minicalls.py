@@ -10,7 +10,7 @@ from lustre.errors import of_errno
 from lustre.fid import Fid
 from lustre.filesystem import Belongings, FileFlags, Hsm, Status
 from lustre.layout.model import Layout
-from tests.tierd.act.movers.minilustre import PAGE, SECOND, MiniLustre, Node
+from tests.tierd.act.movers.minilustre import BY_FID, PAGE, SECOND, MiniLustre, Node
 from tierd.act.movers.checks import leaves_mdt
 
 STRIPE_PAGES = 4
@@ -38,11 +38,11 @@ class MiniCalls:
 
     def open_for_reading(self, path: str) -> int:
         self._call("open_for_reading")
-        return self.lustre.open(self._named(path), writable=False)
+        return self.lustre.open(self.lustre.at(path), writable=False)
 
     def open_for_swap(self, path: str, direct: bool) -> int:
         self._call("open_for_swap")
-        node = self._named(path)
+        node = self.lustre.at(path)
         if node.flags & (FileFlags.IMMUTABLE | FileFlags.APPEND_ONLY):
             raise of_errno(errno.EPERM, "open", path)
         self.lustre.break_lease(node)
@@ -56,11 +56,11 @@ class MiniCalls:
 
     def status_of(self, path: str) -> Status:
         self._call("status_of")
-        return self._status(self._named(path))
+        return self._status(self.lustre.at(path))
 
     def layout_of(self, path: str) -> Layout | None:
         self._call("layout_of")
-        return self._named(path).store.layout
+        return self.lustre.at(path).store.layout
 
     def exists(self, fid: Fid) -> bool:
         self._call("exists")
@@ -69,7 +69,8 @@ class MiniCalls:
     def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
         self._call("create_volatile")
         node = self.lustre.new_node(mdt_index if self.volatile_mdt is None else self.volatile_mdt, layout)
-        node.volatile, node.uid, node.gid, node.project = True, 0, 0, self.lustre.directory_project
+        inherited = 0 if beside.startswith(BY_FID) else self.lustre.directory_project
+        node.volatile, node.uid, node.gid, node.project = True, 0, 0, inherited
         node.shown_project = node.project
         return self.lustre.open(node, writable=True)
 
@@ -255,11 +256,6 @@ class MiniCalls:
         except Killed:
             self.dead = True
             raise
-
-    def _named(self, path: str) -> Node:
-        if path not in self.lustre.names:
-            raise of_errno(errno.ENOENT, "open", path)
-        return self.lustre.names[path]
 
     def _of(self, descriptor: int) -> Node:
         if descriptor not in self.lustre.descriptors:

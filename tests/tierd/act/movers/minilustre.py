@@ -20,6 +20,7 @@ from lustre.filesystem import FileFlags, Hsm, Quota, Space
 from lustre.layout.model import Component, Layout, StripeObject, in_sync, mirrors
 
 PAGE = 4096
+BY_FID = "/.lustre/fid/"
 SECOND = 1_000_000_000
 POOLS: dict[str, tuple[str, ...]] = {
     "flash": ("lustre-OST0000", "lustre-OST0001"),
@@ -123,6 +124,14 @@ class MiniLustre:
         self.mirror_mtimes_ns: dict[Fid, int] = {}
         """When the objects of a mirror were written last, where the other mirror hides it."""
         self.later: list[Callable[[], None]] = []
+
+    def at(self, path: str) -> Node:
+        """The file of a path, which may name a FID. Raises OSError."""
+        fid = path.removeprefix(BY_FID)
+        node = self.names.get(path) if fid == path else self.nodes.get(Fid.parse(fid))
+        if node is None or not node.links:
+            raise of_errno(errno.ENOENT, "open", path)
+        return node
 
     # -- what applications do ---------------------------------------------------------------------------------------
 

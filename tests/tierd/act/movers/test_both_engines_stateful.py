@@ -93,8 +93,9 @@ class Movers(RuleBasedStateMachine):
 
     # -- applications -----------------------------------------------------------------------------------------------
 
-    @initialize(data=contents, layout=layouts, mdt=st.integers(0, 1))
-    def begin(self, data: bytes, layout: str, mdt: int) -> None:
+    @initialize(data=contents, layout=layouts, mdt=st.integers(0, 1), project=st.sampled_from((0, 7)))
+    def begin(self, data: bytes, layout: str, mdt: int, project: int) -> None:
+        self.lustre.directory_project = project  # lfs opens files of a project by name, the others by FID
         for name in NAMES:
             self.create(name, data, layout, mdt)
 
@@ -102,6 +103,8 @@ class Movers(RuleBasedStateMachine):
     def create(self, name: str, data: bytes, layout: str, mdt: int) -> None:
         if name not in self.lustre.names:
             node = self.lustre.create(name, data, LAYOUTS[layout], mdt)
+            node.project = node.shown_project = self.lustre.directory_project
+            node.store.owner = (node.uid, node.gid, node.project)
             self.expected[id(node)] = Expected(data, mtime_ns=node.mtime_ns)
 
     @rule(act=acts)
@@ -126,7 +129,8 @@ class Movers(RuleBasedStateMachine):
         known.mtime_ns = self.lustre.clock_ns
 
     def do_rename(self, name: str, new: str) -> None:
-        if self.moving == "lfs":  # it opens by name: who has it by then gets objects of the directory's project
+        # by name: who has it by then gets objects of the directory's project
+        if self.moving == "lfs" and self.lustre.directory_project:
             self.projects_raced.add(id(self.lustre.names[name]))
         self.lustre.rename(name, new)
 
@@ -224,7 +228,8 @@ class Movers(RuleBasedStateMachine):
             return finished
 
         engine = LfsMover(calls, self.destination(), MOUNT.__add__, run, clock=MiniClock(self.lustre))
-        sure = all(n in self.lustre.names and self.lustre.names[n].project == 7 for n in chosen)
+        sure = all(n in self.lustre.names and self.lustre.names[n].project == self.lustre.directory_project
+                   for n in chosen)
         self.lustre.clock_ns += 60_000_000_000  # what was modified a moment ago is left alone
         self.move("lfs", engine, chosen, layout, calls, lfs, trouble, sure)
 

@@ -113,9 +113,7 @@ def test_data_that_leaves_the_mdt_is_checked_by_identity_and_keeps_its_time() ->
 def test_the_requests_of_tierd_beside_lfs_are_few() -> None:
     """The project of the directory is read once. Pools are read before ``lfs`` runs, and again afterwards."""
     world = World("lfs", files=3)
-    for node in world.lustre.names.values():
-        node.project = 0
-        node.store.owner = (1001, 1001, 0)
+    world.lustre.directory_project = 7
     assert Counter(world.move()) == Counter(LFS * 3) + Counter(project_beside=1)
 
 

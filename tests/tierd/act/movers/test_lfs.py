@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from lustre.filesystem import FileFlags
 from lustre.layout.model import Layout
 from lustre.mounted_calls import MountedCalls
 from tests.lustre.fake_llapi import Handle
@@ -102,12 +103,25 @@ def test_each_file_is_examined_just_before_its_process(world: World) -> None:
     assert sum(each.result is MoveResult.DONE for each in outcomes.values()) == 9
 
 
-def test_the_arguments_of_a_process_have_a_limit(world: World) -> None:
-    names = [f"/{n}{'x' * 250}" * 200 for n in range(3)]
-    for name in names:
-        world.lustre.create(name, b"data")
-    world.move(*names)
-    assert world.files_of_processes() == [1, 1, 1]
+@pytest.mark.parametrize(("project", "flags"), [
+    (0, FileFlags.NONE), (7, FileFlags.NONE), (0, FileFlags.ENCRYPTED)], ids=["by FID", "project", "encrypted"])
+def test_another_file_that_takes_the_name_is_not_moved(world: World, project: int, flags: FileFlags) -> None:
+    """Nor what a symbolic link leads to. By FID, new objects would have no project, and would not be encrypted."""
+    world.lustre.directory_project = project
+    node, other = world.lustre.create("/a", b"data"), world.lustre.create("/other", b"mirrored")
+    node.project = node.shown_project = project
+    other.store.owner = node.store.owner = (1001, 1001, project)
+    node.flags = flags
+
+    def renamed(name: str, _: int) -> None:
+        if name == "open_for_swap":
+            world.lustre.rename("/a", "/b")
+            world.lustre.rename("/other", "/a")
+
+    world.lfs.before = renamed
+    world.move("/a")
+    found = [each.store.layout.components[0].pool for each in (node, other)]
+    assert found == (["hdd", "flash"] if project or flags else ["flash", "hdd"])
 
 
 def test_the_whole_layout_is_requested_not_only_a_pool(world: World) -> None:
