@@ -102,8 +102,8 @@ class Filesystem(Protocol):
     def layout(self, path: str) -> Layout | None:
         """Read the layout of a file, or the default layout of a directory; None for a directory without its own."""
 
-    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """Set the default layout of a directory, or (None) delete it. Raises ValueError if it is invalid."""
+    def set_default_layout(self, directory: str, layout: Layout | None, fid: Fid | None = None) -> None:
+        """Set the default layout of a directory, or (None) delete it. Raises ValueError, and Stale for another FID."""
 
     def directory_stripes(self, directory: str) -> DirectoryStripes:
         """Read the stripes of a directory over MDTs."""
@@ -111,8 +111,8 @@ class Filesystem(Protocol):
     def default_striping(self, directory: str) -> DefaultStriping | None:
         """Read a directory's own default striping of new subdirectories; None if it has none of its own."""
 
-    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
-        """Set the default striping of new subdirectories, or (None) delete it. Raises ValueError if it is invalid."""
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None, fid: Fid | None = None) -> None:
+        """Set the default striping of new subdirectories, or (None) delete it. Raises as the above."""
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none.

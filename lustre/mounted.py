@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from lustre import mounts
@@ -100,8 +101,9 @@ class MountedFilesystem:
         return layouts.own_layout(self._whole(path), self._mount.path, attribute, attribute_names,
                                   layouts.whole_default)
 
-    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        layouts.set_default(self._library, self._whole(directory), layout)
+    def set_default_layout(self, directory: str, layout: Layout | None, fid: Fid | None = None) -> None:
+        with self._opened(directory, fid) as descriptor:
+            layouts.set_default(self._library, descriptor, layout)
 
     def directory_stripes(self, directory: str) -> DirectoryStripes:
         """Read the stripes of a directory over MDTs (``trusted.lmv``, which only root may read)."""
@@ -116,8 +118,16 @@ class MountedFilesystem:
         value = attribute(self._whole(directory), directories.DEFAULT)
         return None if value is None else understood(default_of_xattr, value)
 
-    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
-        directories.set_default(self._whole(directory), striping)
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None, fid: Fid | None = None) -> None:
+        with self._opened(directory, fid) as descriptor:
+            directories.set_default(descriptor, striping)
+
+    @contextmanager
+    def _opened(self, directory: str, fid: Fid | None) -> Iterator[int]:
+        with directories.opened(self._whole(directory)) as found:
+            if fid not in {None, self._library.fid(found)}:
+                raise Stale(116, "another directory has this name now", directory)
+            yield found
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read at most about 2 MiB; call again with the last index for more. One thread may read an MDT."""
@@ -234,17 +244,13 @@ def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
 
     The archived copy is valid while it has the version of the file's data. A swap of layouts changes the data version.
     Before 2.16 (LU-13048) the MDT did not update the version of the archived copy: the file stayed marked as archived,
-    could no longer be released ("Operation not permitted"), and was not archived again. Returns True if this client and
-    all metadata targets to which it is connected run 2.16 or later. An unknown release counts as older.
+    could no longer be released ("Operation not permitted"), and was not archived again.
     """
     return _all_run(tree, fsname, (2, 16))
 
 
 def knows_overstriping(tree: Tree, fsname: str) -> bool:
-    """Whether Lustre can place several objects of a file on one target (LU-9846, 2.13).
-
-    Returns True if this client and all metadata targets to which it is connected run 2.13 or later.
-    """
+    """Whether this client and the MDTs that it knows can place several objects of a file on one target (LU-9846)."""
     return _all_run(tree, fsname, (2, 13))
 
 

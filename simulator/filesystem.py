@@ -218,7 +218,7 @@ class SimulatedFilesystem:
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).layout
 
-    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
+    def set_default_layout(self, directory: str, layout: Layout | None, fid: Fid | None = None) -> None:
         self.calls.set_default(directory)
         self._cluster.set_default_layout(directory, layout)
 
@@ -235,7 +235,7 @@ class SimulatedFilesystem:
         with self._cluster.lock:
             return self._directory(directory).default_striping
 
-    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None, fid: Fid | None = None) -> None:
         self.calls.to_mdt(directory, "setxattr")
         with self._cluster.lock:
             self._directory(directory).default_striping = striping

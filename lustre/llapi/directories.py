@@ -25,10 +25,10 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Ioctl = Callable[[int, int, bytes], object]
 
 
-def set_default(place: str, striping: DefaultStriping | None, ioctl: Ioctl = fcntl.ioctl) -> None:
+def set_default(directory: int, striping: DefaultStriping | None, ioctl: Ioctl = fcntl.ioctl) -> None:
     """Set the default striping of new subdirectories, or (None) delete it. Raises OSError, and ValueError."""
     value = to_xattr(NO_DEFAULT if striping is None else striping)
-    with typed("set default directory striping", place), opened(place) as directory:
+    with typed("set default directory striping"):
         ioctl(directory, SET_DEFAULT_STRIPE, value)
 
 

@@ -157,7 +157,10 @@ def test_setting_and_removing_a_default(tmp_path: Path, tree: Tree) -> None:
     mounted = filesystem(tmp_path, tree, handle)
     mounted.set_default_layout("/d", FLASH)
     assert handle.set_calls() == [("stripe_count_set", (1,)), ("pool_name_set", (b"flash",))]
-    mounted.set_default_layout("/d", None)
+    mounted.set_default_layout("/d", None, Fid(0, 0))
+    for change in (mounted.set_default_layout, mounted.set_default_striping):
+        with pytest.raises(Stale, match="another directory"):
+            change("/d", None, Fid(1, 2))
     assert len(handle.llapi_layout_file_open.calls) == 2
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
         mounted.set_default_layout("/link", FLASH)

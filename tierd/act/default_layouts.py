@@ -60,25 +60,28 @@ def default_of(filesystem: Filesystem, kind: ActKind, place: str) -> Default:
     return filesystem.default_striping(place) if kind == ActKind.SET_DEFAULT_STRIPING else filesystem.layout(place)
 
 
-def set_default(filesystem: Filesystem, kind: ActKind, place: str, wanted: Default) -> None:
-    """Set a default. Raises OSError, and ValueError for one that Lustre cannot have."""
+def set_default(filesystem: Filesystem, kind: ActKind, place: str, wanted: Default, fid: Fid | None) -> None:
+    """Set a default of the directory with this FID. Raises OSError, and ValueError for one that Lustre cannot have."""
     if kind == ActKind.SET_DEFAULT_STRIPING:
         assert not isinstance(wanted, Layout)
-        filesystem.set_default_striping(place, wanted)
+        filesystem.set_default_striping(place, wanted, fid)
     else:
         assert not isinstance(wanted, DefaultStriping)
-        filesystem.set_default_layout(place, wanted)
+        filesystem.set_default_layout(place, wanted, fid)
 
 
-def set_and_verify(filesystem: Filesystem, kind: ActKind, place: str, wanted: Default, before: Default) -> str:
+def set_and_verify(filesystem: Filesystem, action: Action, before: Default, fid: Fid | None) -> str:
     """Set a default and read it back. Returns "", or what the directory has instead. Raises as :func:`set_default`."""
+    kind, place, wanted = action.kind, action.directory, wanted_default(action)
     failure: OSError | None = None
     try:
-        set_default(filesystem, kind, place, wanted)
+        set_default(filesystem, kind, place, wanted, fid)
     except OSError as error:
         failure = error  # the MDT may have set it nevertheless
     try:
         found = default_of(filesystem, kind, place)
+        if (failure or not same_default(found, wanted)) and filesystem.status(place).fid != fid:
+            raise Stale(116, "another directory has this name now", place)
     except OSError as error:
         if failure is not None and isinstance(error, FileNotFoundError | Stale):
             raise failure from None
@@ -88,7 +91,7 @@ def set_and_verify(filesystem: Filesystem, kind: ActKind, place: str, wanted: De
     if failure is not None:
         raise failure
     if isinstance(found, Layout) and isinstance(wanted, Layout) and _mdt_part_reduced(found, wanted):
-        set_default(filesystem, kind, place, before)
+        set_default(filesystem, kind, place, before, fid)
         return ("the MDT stores less data than the layout asks for (lod.*.dom_stripesize); "
                 "tierd reverted the change at once")
     return f"the directory has another {WORDS[kind]} now, which tierd leaves in place: {default_words(found)}"
@@ -195,8 +198,8 @@ class DefaultLayoutQueue:
     def _act(self, action: Action, finding: int) -> CompletedAct:
         before, fid, refusal, failure, set_at = None, None, None, "", 0.0
         try:
-            before = default_of(self.filesystem, action.kind, action.directory)
             fid = self.filesystem.status(action.directory).fid
+            before = default_of(self.filesystem, action.kind, action.directory)
             refusal = self._refusal(action, before, fid)
         except OSError as error:
             failure = error.strerror or str(error)
@@ -207,7 +210,7 @@ class DefaultLayoutQueue:
         if not (failure or refusal or self.dry_run):
             set_at = self.clock.now()
             try:
-                failure = set_and_verify(self.filesystem, action.kind, action.directory, wanted_default(action), before)
+                failure = set_and_verify(self.filesystem, action, before, fid)
             except (OSError, ValueError) as error:  # ValueError: a layout that Lustre cannot have
                 failure = getattr(error, "strerror", None) or str(error)
         result = Outcome.DRY_RUN if self.dry_run else Outcome.DONE

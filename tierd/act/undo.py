@@ -159,7 +159,7 @@ class Search:
             return Below.ANOTHER
         if _is_older(status, entry):
             return Below.OLDER
-        filesystem.set_default_layout(place, entry.layout_before)
+        filesystem.set_default_layout(place, entry.layout_before, status.fid)
         return Below.RESTORED
 
     def __str__(self) -> str:
@@ -389,7 +389,7 @@ class Undo:
                 self._trip(f"a file is not as expected after the undo of its move: {entry.place}")
             return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)
         # directories that were created under a default striping keep their stripes, and pass nothing on
-        set_default(self._filesystem, entry.kind, entry.place, entry.before)
+        set_default(self._filesystem, entry.kind, entry.place, entry.before, entry.fid)
         # Lustre may change what it accepts
         if same_default(default_of(self._filesystem, entry.kind, entry.place), entry.before):
             return UndoResult(Outcome.UNDONE, "")

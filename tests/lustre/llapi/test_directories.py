@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from lustre.errors import UnknownLayout, understood
@@ -11,22 +9,16 @@ from lustre.layout.directory import DefaultStriping, default_of_xattr, stripes_o
 from lustre.llapi import directories
 
 
-def test_the_request_is_that_of_lfs(tmp_path: Path) -> None:
+def test_the_request_is_that_of_lfs() -> None:
     made: list[tuple[int, bytes]] = []
-    directories.set_default(str(tmp_path), DefaultStriping(2, -1, "crush", 1),
+    directories.set_default(0, DefaultStriping(2, -1, "crush", 1),
                             lambda _, request, value: made.append((request, value)))
-    directories.set_default(str(tmp_path), None, lambda _, request, value: made.append((request, value)))
+    directories.set_default(0, None, lambda _, request, value: made.append((request, value)))
     (set_to, value), (deleted, nothing) = made
     assert set_to == deleted == 3 << 30 | 48 << 16 | ord("f") << 8 | 246
     assert default_of_xattr(value) == DefaultStriping(2, -1, "crush", 1)
     empty = default_of_xattr(nothing)
     assert (empty.stripe_count, empty.mdt_index, len(nothing)) == (0, -1, 48), "LMVEA_DELETE_VALUES"
-
-
-def test_a_file_is_not_a_directory(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="Not a directory"):
-        directories.set_default(str(tmp_path / "file"), None, lambda *_: None)
 
 
 def test_an_unknown_value_is_an_error_of_the_file_system() -> None:

@@ -11,6 +11,7 @@ from lustre.errors import NotLustre
 from lustre.layout.model import EOF, Component, Layout
 from lustre.layout.xattr import from_xattr
 from lustre.llapi import layouts
+from lustre.llapi.directories import opened
 from tests.lustre.fake_llapi import Handle, opens
 
 FLASH = bytes.fromhex("d00bd30b0100000000000000000000000000000000000000000000000000ffff666c617368000000"
@@ -92,13 +93,12 @@ def test_a_default_layout_without_a_pool_keeps_no_earlier_pool(root: Path, layou
         written.append((name, value))
 
     handle = Handle(llapi_layout_file_open=opens)
-    layouts.set_default(handle.library(), str(root / "with"), layout, write)
-    assert handle.llapi_layout_file_open.calls == []
-    assert [(name, from_xattr(value)) for name, value in written] == [("lustre.lov", layout)]
-    layouts.set_default(handle.library(), str(root / "with"), from_xattr(FLASH), write)
+    with opened(str(root / "with")) as directory:
+        layouts.set_default(handle.library(), directory, layout, write)
+        assert handle.llapi_layout_file_open.calls == []
+        assert [(name, from_xattr(value)) for name, value in written] == [("lustre.lov", layout)]
+        layouts.set_default(handle.library(), directory, from_xattr(FLASH), write)
     assert (len(handle.llapi_layout_file_open.calls), len(written)) == (1, 1)
-    with pytest.raises(OSError, match="file"):
-        layouts.set_default(handle.library(), str(root / "file"), layout, write)
 
 
 def test_a_directory_outside_lustre_has_no_default_layout(root: Path) -> None:

@@ -57,8 +57,10 @@ class MiniPort:
         self.calls.close(descriptor)
         return found
 
-    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
+    def set_default_layout(self, directory: str, layout: Layout | None, fid: Fid | None = None) -> None:
         directory = self.links.get(directory, directory)
+        if fid not in {None, self.fids.get(directory)}:
+            raise of_errno(errno.ESTALE, "set layout", directory)
         if directory not in self.defaults:
             raise of_errno(2, "set layout", directory)
         self.defaults[directory] = layout and self._limited(layout)

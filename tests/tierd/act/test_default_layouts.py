@@ -83,30 +83,55 @@ def test_a_default_that_somebody_else_sets_in_this_moment_stays(world: World) ->
     theirs = one(stripe_count=7)
     change = world.port.set_default_layout
 
-    def both(directory: str, layout: Layout | None) -> None:
+    def both(directory: str, layout: Layout | None, _: object) -> None:
         change(directory, layout)
         world.port.defaults[directory] = theirs
 
-    world.port.set_default_layout = both  # type: ignore[method-assign]
+    world.port.set_default_layout = both  # type: ignore[method-assign, assignment]
     outcome = given(world, ON_MDT)
     assert (outcome.result, "leaves in place: whole file on hdd (7 stripes)" in outcome.detail) == ("failed", True)
     assert world.port.defaults["/d"] == theirs
+
+
+@pytest.mark.parametrize(("name", "was_set"), [
+    ("layout", False), ("set_default_layout", False), ("set_default_layout", True)])
+def test_a_directory_that_takes_the_name_of_another_keeps_its_default(
+        world: World, monkeypatch: pytest.MonkeyPatch, name: str, was_set: bool) -> None:
+    """Who may rename both can exchange them at any time."""
+    world.port.defaults["/other"] = theirs = one(stripe_count=7)
+    world.port.status("/other")
+    call = getattr(world.port, name)
+
+    def exchanged(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        if was_set:
+            call(*arguments)
+        world.port.rename("/d", "/mine")
+        world.port.rename("/other", "/d")
+        return was_set or call(*arguments)
+
+    monkeypatch.setattr(world.port, name, exchanged)
+    assert (given(world, FLASH).result == "done") is was_set
+    assert world.port.defaults == {"/d": theirs, "/mine": FLASH if was_set else HDD}
+    if was_set:
+        assert world.undo(done(world), "")[0] == "undone"
+        assert world.port.defaults == {"/d": theirs, "/mine": HDD}
 
 
 @pytest.mark.parametrize("happens", [True, False])
 def test_an_error_says_nothing_of_what_was_done(world: World, happens: bool) -> None:
     change = world.port.set_default_layout
 
-    def ignored_call(directory: str, layout: Layout | None) -> None:
+    def ignored_call(directory: str, layout: Layout | None, _: object) -> None:
         if happens:
             change(directory, layout)
         raise of_errno(5, "set layout", directory)
 
-    world.port.set_default_layout = ignored_call  # type: ignore[method-assign]
+    world.port.set_default_layout = ignored_call  # type: ignore[method-assign, assignment]
     assert given(world, FLASH).result == ("done" if happens else "failed")
     world.port.set_default_layout = change  # type: ignore[method-assign]
     given(world, FLASH)
-    world.port.set_default_layout = ignored_call  # type: ignore[method-assign]
+    world.port.set_default_layout = ignored_call  # type: ignore[method-assign, assignment]
     assert world.undo(done(world), "")[0] == "failed"
     entry = done(world)
     assert "not undone: set layout: Input/output error" in entry.detail
@@ -120,7 +145,7 @@ def test_what_an_error_may_have_done_is_in_force_if_nobody_can_look(
         world: World, monkeypatch: pytest.MonkeyPatch, number: int, result: str) -> None:
     change = world.port.set_default_layout
 
-    def away(directory: str, layout: Layout | None) -> None:
+    def away(directory: str, layout: Layout | None, _: object) -> None:
         change(directory, layout)
         monkeypatch.setattr(world.port, "layout", unreadable)
         raise of_errno(110, "set layout", directory)
@@ -159,11 +184,11 @@ def test_an_undo_whose_default_lustre_changes_has_failed(world: World) -> None:
     given(world, FLASH)
     change = world.port.set_default_layout
 
-    def keeping(directory: str, layout: Layout | None) -> None:
+    def keeping(directory: str, layout: Layout | None, _: object) -> None:
         assert layout == before
         change(directory, replace(layout, components=(replace(layout.components[0], pool="flash"),)))
 
-    world.port.set_default_layout = keeping  # type: ignore[method-assign]
+    world.port.set_default_layout = keeping  # type: ignore[method-assign, assignment]
     assert world.undo(done(world), "") == ("failed", "Lustre changed the default while restoring it")
     assert done(world).detail == "not undone: Lustre changed the default while restoring it"
     assert list(close_unfinished(world.journal, world.port, 2.0)) == []

@@ -157,7 +157,7 @@ def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(world: Worl
 
 def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(world: World) -> None:
     class Strict(MiniPort):
-        def set_default_layout(self, directory: str, layout: Layout | None) -> None:
+        def set_default_layout(self, directory: str, layout: Layout | None, _: object = None) -> None:
             raise ValueError("no file can be given the pattern 'compress'")
 
     port = Strict(world.lustre)

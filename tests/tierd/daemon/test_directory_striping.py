@@ -124,7 +124,7 @@ def test_a_striping_that_was_set_despite_an_error_is_in_the_journal_as_done(tmp_
     at = storm(tmp_path)
     change = at.filesystem.set_default_striping
 
-    def loses_the_reply(place: str, striping: DefaultStriping | None) -> None:
+    def loses_the_reply(place: str, striping: DefaultStriping | None, _: object) -> None:
         change(place, striping)
         raise OSError(5, "Input/output error")
 

@@ -159,7 +159,7 @@ def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypat
     door = Door()
     change = site.filesystem.set_default_layout
     monkeypatch.setattr(site.filesystem, "set_default_layout",
-                        lambda directory, layout: (door(), change(directory, layout))[1])
+                        lambda *arguments: (door(), change(*arguments))[1])
     with in_a_thread(lambda: site.run(until=55), door):
         site.cluster.advance(70)
         assert site.service.beat()

@@ -350,13 +350,13 @@ def test_a_failed_undo_is_retried_and_reported_once(filling: Site) -> None:
     change = filling.filesystem.set_default_layout
     tries: list[str] = []
 
-    def refused(directory: str, layout: Layout | None) -> None:
+    def refused(directory: str, layout: Layout | None, _: object = None) -> None:
         tries.append(directory)
         if len(tries) <= 3:
             raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), directory)
         change(directory, layout)
 
-    filling.filesystem.set_default_layout = refused  # type: ignore[method-assign]
+    filling.filesystem.set_default_layout = refused  # type: ignore[method-assign, assignment]
     filling.run_until_said("UNDONE default layout", before=300)
     assert len(tries) == 4
     assert len([sentence for sentence in filling.said if "FAILED default layout" in sentence]) == 1

@@ -127,7 +127,7 @@ def test_moves_are_dropped_before_the_first_of_many_layouts_is_restored(reading:
     waiting: list[int] = []
     change = reading.filesystem.set_default_layout
 
-    def watched(directory: str, layout: Layout | None) -> None:
+    def watched(directory: str, layout: Layout | None, _: object = None) -> None:
         waiting.append(reading.service.gate.waiting)
         change(directory, layout)
 
@@ -231,7 +231,7 @@ def test_an_interrupted_undo_that_fails_is_logged_once_and_tried_again(
     site.service.journal.begin_undo(1, site.cluster.epoch)
     site.kill()
 
-    def fails(directory: str, layout: Layout | None) -> None:
+    def fails(directory: str, layout: Layout | None, _: object = None) -> None:
         raise of_errno(5, "set layout", directory)
 
     with monkeypatch.context() as at:
@@ -265,7 +265,7 @@ def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(readin
 def unanswered(monkeypatch: pytest.MonkeyPatch, reading: Site) -> Iterator[pytest.MonkeyPatch]:
     """The MDT sets no default layout."""
 
-    def fails(directory: str, layout: Layout | None) -> None:
+    def fails(directory: str, layout: Layout | None, _: object = None) -> None:
         raise of_errno(5, "set layout", directory)
 
     with monkeypatch.context() as at:
@@ -311,7 +311,7 @@ def test_an_undo_goes_on_where_one_by_hand_was_under_way_or_a_pause_began(readin
     change, pause = reading.filesystem.set_default_layout, Path(reading.settings.act.pause_file)
     case.begin_undo("it did not help")
 
-    def slow(directory: str, layout: Layout | None) -> None:
+    def slow(directory: str, layout: Layout | None, _: object = None) -> None:
         """An undo by hand, whose request hangs and then fails, while the judge's thread goes on."""
         reading.filesystem.set_default_layout = change  # type: ignore[method-assign]
         undo.go_on()
@@ -323,7 +323,7 @@ def test_an_undo_goes_on_where_one_by_hand_was_under_way_or_a_pause_began(readin
         undo.go_on()
         undo.act.held = ask_held
     else:
-        reading.filesystem.set_default_layout = slow  # type: ignore[method-assign]
+        reading.filesystem.set_default_layout = slow  # type: ignore[method-assign, assignment]
         assert undo.act_by_hand(entry, "root")[0].outcome == "failed"
     assert not pause.exists()
     assert (case.state, len(case.defaults)) == (State.UNDOING, 1)
