@@ -80,9 +80,9 @@ class MountedFilesystem:
         raise Stale(116, "other files take this name again and again", path)
 
     def _listed(self, directory: str) -> Iterator[os.DirEntry[str]]:
-        place = f"{self._whole(directory)}/."
+        place = self._whole(directory)
         try:
-            with (typed("list", directory), directories.opened(place, self._mount.path) as descriptor,
+            with (typed("list", directory), directories.opened(f"{place}/.", place) as descriptor,
                   os.scandir(descriptor) as found):
                 yield from found
         finally:  # after an unmount all looks removed: the folder at the mount point is empty. Raises NotLustre

@@ -250,8 +250,8 @@ def test_what_lies_behind_a_link_out_of_the_file_system_is_not_opened(tmp_path: 
             use()
 
 
-def test_the_default_of_a_directory_behind_a_link_is_not_changed(tmp_path: Path, tree: Tree) -> None:
-    """Its owner may put the link there after the check of the path, just before the change."""
+def test_a_directory_behind_a_link_is_neither_listed_nor_changed(tmp_path: Path, tree: Tree) -> None:
+    """Its owner may put the link there after the check of the path, or while a walk has still to come to it."""
     (tmp_path / "victim" / "d").mkdir(parents=True)
     (tmp_path / "mine").symlink_to("victim")
     handle = Handle(llapi_layout_file_open=opens)
@@ -261,6 +261,11 @@ def test_the_default_of_a_directory_behind_a_link_is_not_changed(tmp_path: Path,
             mounted.set_default_layout("/mine/d", layout)
     with pytest.raises(Stale):
         mounted.set_default_striping("/mine/d", None)
+    for place in ("/mine/d", "/mine"):
+        with pytest.raises(Stale):
+            mounted.subdirectories(place)
+        with pytest.raises(Stale):
+            list(mounted.entries(place))
     assert handle.llapi_layout_file_open.calls == []
 
 
