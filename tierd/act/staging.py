@@ -233,6 +233,8 @@ class Stager:
                       most_files=staging.max_files, most_bytes=staging.max_bytes)
         allowed = RightsCheck(self._filesystem, user, Right.READ if staging.direction == "promote" else Right.WRITE)
         try:
+            if refused := allowed.search(staging.path):  # not even whether the path exists is for the user to know
+                return OrderPlan(left_out=Counter([refused]))
             return plan_order(order, self._filesystem, self._settings, self._clock.now,
                               self._clock.now() + PLAN_SECONDS, allowed=lambda path, status: (
                                   allowed(path, status) or self._gate.queue.queued_refusal(path, status)))

@@ -98,31 +98,32 @@ class RightsCheck:
         self._directories: dict[str, Refusal | None] = {}
 
     def __call__(self, path: str, status: FileStatus) -> Refusal | None:
-        """Refuses a file that the user could not use, or a directory whose names the user could not list.
-
-        The path must be the one that the file system gives for the FID. Otherwise a part of it is a symbolic link, or
-        the file has several names; the directories of the other name would need a check too.
+        """Refuses a file that the user could not use, or a directory whose names the user could not list. Of a file
+        with several names, the directories of the others would need a check too.
         """
         try:
-            if (true := self._filesystem.path_of(status.fid)) != path:
-                return Refusal(Reason.LINKED, "a part of the path is a symbolic link, or the file has several names "
-                               f"(one is {quoted(true)})")
-            if above := self._search(path.rpartition("/")[0]):
+            if above := self.search(path):
                 return above
+            if (true := self._filesystem.path_of(status.fid)) != path:
+                return Refusal(Reason.LINKED, f"the file has several names (one is {quoted(true)})")
             wanted = Right.READ | Right.SEARCH if status.is_directory else self._wanted
             return self._refusal(path, status, wanted)
         except OSError as error:
             return of_error(error)
 
-    def _search(self, directory: str) -> Refusal | None:
+    def search(self, path: str) -> Refusal | None:
+        """Refuses a path through a symbolic link, or one that the user could not look up. Raises OSError."""
         found = None
-        for place in reversed(list(with_parents(directory))):  # as many as a user likes
+        for place in reversed(list(with_parents(path.rpartition("/")[0]))):  # as many as a user likes
             if place not in self._directories:
-                self._directories[place] = found or self._refusal(place, self._filesystem.status(place), Right.SEARCH)
+                found = found or self._refusal(place, self._filesystem.status(place), Right.SEARCH)
+                self._directories[place] = found
             found = self._directories[place]
         return found
 
     def _refusal(self, path: str, status: FileStatus, wanted: Right) -> Refusal | None:
+        if wanted is Right.SEARCH and not status.is_directory:
+            return Refusal(Reason.LINKED, f"{quoted(path)} is a symbolic link, or a file")
         try:
             own = self._user.uid in {0, status.uid}  # both need no ACL, which is a request
             allowed = permits(status, b"" if own else self._acl(path), self._user, wanted)

@@ -66,6 +66,16 @@ def test_a_job_moves_only_files_that_its_user_may_read(site: Site, capsys: pytes
     assert "staged out 2 of 5 files" in out  # a folder that is left out counts as one
 
 
+def test_a_job_does_not_learn_what_is_in_a_directory_that_is_closed_to_its_user(site: Site) -> None:
+    files(site, "/proj/secret/there", uid=BOB)
+    site.cluster.namespace.lookup("/proj/secret").mode = stat.S_IFDIR | 0o700
+    stage(site, "/proj/secret/there", job="17")
+    stage(site, "/proj/secret/not-there", job="18")
+    site.run(until=10)
+    assert state(site, "17")[0].left_out == state(site, "18")[0].left_out == {
+        "user u1001 may not search the directory /proj/secret": 1}
+
+
 def test_a_staging_that_is_repeated_or_named_twice_is_one(site: Site) -> None:
     files(site, "/proj/a")
     twice, again = stage(site, "/proj/a", "/proj/a"), stage(site, "/proj/a")
