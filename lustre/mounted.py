@@ -254,6 +254,11 @@ def knows_overstriping(tree: Tree, fsname: str) -> bool:
     return _all_run(tree, fsname, (2, 13))
 
 
+def copies_by_fid(tree: Tree, mount: Mount) -> bool:
+    """Whether ``lfs`` can copy a file by its FID (LU-12516, 2.13). A mounted subdirectory has no ``.lustre``."""
+    return not mount.subdirectory and _all_run(tree, mount.fsname, (2, 13))
+
+
 def migrates_to_overstriped(tree: Tree) -> bool:
     """Whether ``lfs migrate -C`` of this client gives a file several objects on one target (LU-18824, 2.17)."""
     ours = tree.read("version")

@@ -22,7 +22,7 @@ from tierd.simulation.run import run
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    ("lustre", ("lustre",), 7_000, 7_125),
+    ("lustre", ("lustre",), 7_000, 7_130),
     ("httpserver", ("httpserver",), 1_200, 1_550),
     ("exporter", ("exporter",), 8_500, 8_500),
     ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_390),

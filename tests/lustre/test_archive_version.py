@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from lustre.filesystem import HsmFlags
-from lustre.mounted import archives_follow_swaps
+from lustre.mounted import archives_follow_swaps, copies_by_fid
 from lustre.mounted_calls import MountedCalls
+from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tests.lustre.fake_llapi import Handle
@@ -32,6 +33,9 @@ def test_the_recorded_release_does(root: Path) -> None:
     assert len(imports(root)) == 2
     assert notifies(root)
     assert not notifies(root, "other")
+    tree = Tree(Roots.of(root / "proc", root / "sys"))
+    assert copies_by_fid(tree, Mount("lustre", "/mnt"))
+    assert not copies_by_fid(tree, Mount("lustre", "/mnt", "/home")), "where a subdirectory is mounted"
 
 
 @pytest.mark.parametrize("release", [b"2.15.8.0", b"2.9.99.0", b"1.16.0.0", b"", b"x"])

@@ -26,6 +26,7 @@ class World(Both):
     def __init__(self, layout: Layout = HDD, data: bytes = b"x" * 2 * PAGE) -> None:
         super().__init__("lfs", layout, data)
         assert isinstance(self.engine, LfsMover)
+        self.lfs_engine = self.engine
         self.engine = MirrorMover(self.engine, self.engine)
 
     @property
@@ -192,6 +193,13 @@ def test_files_that_get_no_mirror(change: dict[str, object], reason: Reason) -> 
         setattr(world.node, name, value)
     outcome = world.extend()
     assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, reason)
+    assert not world.lfs.commands
+
+
+def test_no_mirror_is_made_where_lfs_could_not_remove_it_by_fid() -> None:
+    world = World()
+    world.lfs_engine.by_fid = lambda: False
+    assert world.extend().result is MoveResult.REFUSED
     assert not world.lfs.commands
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 
 from lustre.llapi.calls import Library
-from lustre.mounted import archives_follow_swaps, migrates_to_overstriped, read_pools, read_space
+from lustre.mounted import archives_follow_swaps, copies_by_fid, migrates_to_overstriped, read_pools, read_space
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Tree
@@ -83,7 +83,8 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
     run = command_runner(settings.timeout_seconds, job_tag(tree), parent_death_prefix())
     lease = LeaseMover(calls, destination)
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
-                   overstripes=lambda: migrates_to_overstriped(tree))
+                   overstripes=lambda: migrates_to_overstriped(tree),
+                   by_fid=lambda: copies_by_fid(tree, mount))
     by_name: dict[str, FileEngine] = {"lease": lease, "lfs": lfs}
     engine: FileEngine = EitherEngine(by_name.pop(settings.engine), *by_name.values())
     for name in FURTHER:

@@ -5,7 +5,8 @@ before and after. It never uses the default mode of ``lfs``: that takes the grou
 
 ``lfs`` gets most files by FID: between the examination and its open, another file or a symbolic link may take a name.
 A nameless file below ``.lustre/fid`` gets no project, and is not encrypted (``ll_lookup_it`` in lustre/llite/namei.c).
-So files with either go by name, and what takes it is moved unchecked: it keeps its data, though not its mirrors.
+So files with either go by name, as all do where a subdirectory is mounted or before Lustre 2.13. What takes the name is
+moved unchecked: it keeps its data, though not its mirrors.
 
 Whether somebody wrote to a file since the examination shows only in its modification time, which counts whole seconds:
 a file that was modified a moment ago is left alone. Where data leaves the MDT, Lustre sets that time to the present:
@@ -24,6 +25,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 
 from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls, FileFlags
@@ -114,12 +116,14 @@ class LfsMover(inspection.FileEngine):
     files_at_a_time = FILES_PER_PROCESS
 
     def __init__(self, calls: Calls, destination: Destination, place: Callable[[str], str], run: CommandRunner,
-                 lfs: str = "lfs", clock: Clock | None = None, overstripes: Callable[[], bool] = lambda: True) -> None:
+                 lfs: str = "lfs", clock: Clock | None = None, overstripes: Callable[[], bool] = lambda: True,
+                 by_fid: Callable[[], bool] = lambda: True) -> None:
         """``place`` converts a path of the file system to a path of this node. ``overstripes`` returns whether this
-        release of ``lfs`` migrates files to overstriped layouts.
+        release of ``lfs`` migrates files to overstriped layouts, and ``by_fid`` whether it can copy files by FID here.
         """
         super().__init__(destination)
         self._overstripes = overstripes
+        self.by_fid: Callable[[], bool] = cache(by_fid)
         self.calls = calls
         self._place = place
         self._run = run
@@ -163,7 +167,7 @@ class LfsMover(inspection.FileEngine):
                 return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
                                "one target (LU-18824). The engine `lease` moves such files")
             # lfs gives it to the new objects
-            given = batch.project_beside(self.calls, move.path) if _goes_by_name(facts) else 0
+            given = batch.project_beside(self.calls, move.path) if self._goes_by_name(facts) else 0
             return None if given == facts.project else Refusal(
                 Reason.PROJECT, f"the file belongs to project {facts.project}, and its objects would count for "
                 f"project {given}")
@@ -227,11 +231,10 @@ class LfsMover(inspection.FileEngine):
 
     def place_of(self, facts: FileFacts, path: str = "") -> str:
         """The file for ``lfs``, whatever its name is now; ``path`` is its name if ``lfs`` copies it beside."""
-        return self._place(path if path and _goes_by_name(facts) else f"/.lustre/fid/{facts.fid}")
+        return self._place(path if path and self._goes_by_name(facts) else f"/.lustre/fid/{facts.fid}")
 
-
-def _goes_by_name(facts: FileFacts) -> bool:
-    return bool(facts.project) or FileFlags.ENCRYPTED in facts.flags
+    def _goes_by_name(self, facts: FileFacts) -> bool:
+        return bool(facts.project) or FileFlags.ENCRYPTED in facts.flags or not self.by_fid()
 
 
 def mirroring_refusal(facts: FileFacts) -> Refusal | None:

@@ -124,6 +124,14 @@ def test_another_file_that_takes_the_name_is_not_moved(world: World, project: in
     assert found == (["hdd", "flash"] if project or flags else ["flash", "hdd"])
 
 
+def test_files_go_by_name_where_lfs_cannot_copy_by_fid(world: World) -> None:
+    """Where a subdirectory is mounted, ``.lustre`` is not there."""
+    world.mover.by_fid = lambda: False
+    world.lustre.create("/a", b"data")
+    (outcome,) = world.move("/a")
+    assert (outcome.result, world.lfs.commands[0][-1]) == (MoveResult.DONE, f"{MOUNT}/a")
+
+
 def test_the_whole_layout_is_requested_not_only_a_pool(world: World) -> None:
     world.lustre.create("/a", b"data")
     (outcome,) = world.move("/a", layout=PFL)
