@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Event, Thread
+from threading import Thread
 from typing import ClassVar
 
 from rich.text import Text
@@ -30,7 +30,7 @@ Ask = Callable[[Json], Json]
 """Asks the daemon. Raises OSError and ValueError."""
 LEAST_SECONDS = 0.2
 ANSWER_SECONDS = 10.0
-"""Limit of one request, and of the time to show the answer."""
+"""Limit of one request."""
 SLOW_SECONDS = 3.0
 """A daemon that takes longer to answer is called slow."""
 BOTH_TABLES_HEIGHT = 20
@@ -43,51 +43,6 @@ class Answered(Message):
     def __init__(self, view: View, found: Sequence[Json], error: str = "") -> None:
         super().__init__()
         self.view, self.found, self.error = view, found, error
-
-
-class Asker(Thread):
-    """Asks for what the present view shows, again and again."""
-
-    def __init__(self, ask: Ask, seconds: float, clock: SystemClock, tell: Callable[[Answered], object]) -> None:
-        super().__init__(daemon=True)  # a request without an answer must not delay the end
-        self._ask, self._seconds, self._clock, self._tell = ask, max(LEAST_SECONDS, seconds), clock, tell
-        self._view: View | None = None
-        self._asked_at: float | None = None
-        self._soon, self.shown = Event(), Event()
-        """``shown``: the last answer is on the screen. Otherwise a slow terminal would fall behind."""
-        self.frozen = self.ended = False
-
-    def about(self, view: View) -> None:
-        """Ask for this view at once, and from now on."""
-        self._view = view
-        self._soon.set()
-
-    @property
-    def waited_seconds(self) -> float:
-        """Age of a request without an answer."""
-        asked_at = self._asked_at
-        return 0.0 if asked_at is None else self._clock.monotonic() - asked_at
-
-    def run(self) -> None:
-        while not self.ended:
-            soon = self._soon.wait(self._seconds)
-            self._soon.clear()
-            if self._view is None or (self.frozen and not soon):
-                continue
-            answered = self._answered(self._view)
-            self.shown.clear()
-            with suppress(RuntimeError):  # the application has ended
-                self._tell(answered)
-                self.shown.wait(ANSWER_SECONDS)
-
-    def _answered(self, view: View) -> Answered:
-        self._asked_at = self._clock.monotonic()
-        try:
-            return Answered(view, [self._ask(request) for request in view.requests()])
-        except (OSError, ValueError) as error:
-            return Answered(view, (), str(error))
-        finally:
-            self._asked_at = None
 
 
 STEPS = Binding("left", "app.step(-1)", "Earlier"), Binding("right", "app.step(1)", "Later")
@@ -174,11 +129,11 @@ class View(Screen[None]):
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self.say_if_slow)
-        self.app.asker.about(self)
+        self.app.ask_about(self)
 
     def on_screen_resume(self) -> None:
         if self.is_mounted:  # otherwise it has nothing yet to show an answer in
-            self.app.asker.about(self)
+            self.app.ask_about(self)
 
     def take(self, found: Sequence[Json], trouble: str) -> None:
         """Show the answers; after an error, what was shown before stays."""
@@ -196,13 +151,13 @@ class View(Screen[None]):
             self.app.push_screen(Detail(self.source, str(event.data_table.id), event.data_table.chosen))
 
     def say_if_slow(self) -> None:
-        waited = self.app.asker.waited_seconds
+        waited = self.app.waited_seconds
         if waited >= SLOW_SECONDS:
             self.say(f"tierd has not answered for {waited:.0f} s")
 
     def say(self, trouble: str = "") -> None:
         """Show what is wrong, or that the display is paused."""
-        if self.app.asker.frozen and self.source.time is None:
+        if self.app.frozen and self.source.time is None:
             trouble = trouble or "paused: p continues"
         shown = self.query_one("#trouble", Static)
         shown.display = bool(trouble)
@@ -365,24 +320,57 @@ class TopApp(App[None]):
 
     def __init__(self, ask: Ask, source: Source, seconds: float, clock: SystemClock | None = None) -> None:
         super().__init__()
-        self.source = source
-        self.asker = Asker(ask, seconds, clock or SystemClock(), self.post_message)
-        self.asker.frozen = isinstance(source, Past)
+        self.source, self.frozen = source, isinstance(source, Past)
+        self._ask, self._seconds, self._clock = ask, max(LEAST_SECONDS, seconds), clock or SystemClock()
+        self._view: View | None = None
+        """What is asked about."""
+        self._asked_at: float | None = None
+        """When the request was sent whose answer is not on the screen: a slow terminal must not fall behind."""
+        self._next_at = 0.0
+        """When to ask again."""
 
     def on_mount(self) -> None:
         self.theme = "ansi-dark"
-        self.asker.start()
+        self.set_interval(LEAST_SECONDS, self.ask_again)
         self.push_screen(Overview(self.source))
 
-    def on_unmount(self) -> None:
-        self.asker.ended = True
+    def ask_about(self, view: View) -> None:
+        """Ask for this view at once, and from now on."""
+        self._view, self._next_at = view, 0.0
+        self.ask_again()
+
+    def ask_again(self) -> None:
+        """Ask for what the view shows, unless an answer is awaited, it is too early, or the display is paused."""
+        now = self._clock.monotonic()
+        if self._view is not None and self._asked_at is None and now >= self._next_at and (
+                not self.frozen or not self._next_at):
+            self._asked_at, self._next_at = now, float("inf")
+            # as a daemon: a request without an answer must not delay the end
+            Thread(target=self._answered, args=(self._view,), daemon=True).start()
+
+    @property
+    def waited_seconds(self) -> float:
+        """Age of a request without an answer."""
+        return 0.0 if self._asked_at is None else self._clock.monotonic() - self._asked_at
+
+    def _answered(self, view: View) -> None:
+        found, trouble = list[Json](), ""
+        try:
+            found += [self._ask(request) for request in view.requests()]
+        except (OSError, ValueError) as error:
+            trouble = str(error)
+        with suppress(RuntimeError):  # the application has ended
+            self.post_message(Answered(view, found, trouble))
 
     def on_answered(self, event: Answered) -> None:
         if event.view.query("#head"):  # it is neither being composed nor removed
             event.view.take(event.found, event.error)
-            if not self.asker.frozen and isinstance(self.source, Past):
+            if not self.frozen and isinstance(self.source, Past):
                 self.source.step(1)
-        self.asker.shown.set()
+        self._asked_at = None
+        if self._next_at:
+            self._next_at = self._clock.monotonic() + self._seconds
+        self.ask_again()
 
     def check_action(self, action: str, _: tuple[object, ...]) -> bool:
         return action != "step" or isinstance(self.source, Past)
@@ -391,11 +379,11 @@ class TopApp(App[None]):
         """Go forward or back in a replay."""
         if isinstance(self.source, Past) and isinstance(self.screen, View):
             self.source.step(seconds)
-            self.asker.about(self.screen)
+            self.ask_about(self.screen)
 
     def action_freeze(self) -> None:
         """Show no newer answers until the key is pressed again. A replay starts paused."""
-        self.asker.frozen = not self.asker.frozen
+        self.frozen = not self.frozen
         if isinstance(self.screen, View):
             self.screen.say()
 
