@@ -64,12 +64,12 @@ KEPT = CASE.replaced(finding=2, active=False, state="closed", verdict="helped", 
 ADVICE = FindingAnswer(id=3, kind="striping", time=NOW, aggressor="", victim="", targets=(), directories=(),
                        advice_only=True, subject="/proj", evidence={"sentence": "one stripe for a file of 2 TB"},
                        advice=(Advice("lfs setstripe -c 4 /p", "anywhere", "x"),))
-OVERVIEW = OverviewAnswer(
-    fsname="lustre", mount="/mnt/lustre", version="1.0", options="", status=STATUS, cases=(CASE, KEPT), all_cases=2,
-    advice=(ADVICE,), all_advice=1, seconds=5.0,
+OVERVIEW = OverviewAnswer.of(
+    STATUS, fsname="lustre", mount="/mnt/lustre", version="1.0", options="", cases=(CASE, KEPT), all_cases=2,
+    findings=(ADVICE,), seconds=5.0,
     targets=(TargetRow(target="lustre-OST0002", read_bytes=0.0, write_bytes=15e6, operations=12.0, jobs=2, slowdown=1.4,
                        condition="degraded", pool="hdd", used=0.93, latency_usec=2100.0),), all_targets=392,
-    device_time=(TIMES,),
+    times=(TIMES,),
     jobs=(JobRow(job=STREAM, read_bytes=0.0, write_bytes=59e6, operations=46.0, creates=0.0, targets=4, role="slowed"),
           JobRow(job=EVIL, read_bytes=1e6, write_bytes=9e6, operations=40.0, creates=18.0, targets=4, role="noise")),
     all_jobs=5000, users={STREAM: "alice (1)"},
@@ -111,7 +111,5 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 
 def overview(**changed: object) -> dict[str, object]:
-    """The overview with other fields; those of its status have the prefix ``status_``."""
-    of_status = {name.removeprefix("status_"): value for name, value in changed.items() if name.startswith("status_")}
-    own = {name: value for name, value in changed.items() if not name.startswith("status_")}
-    return to_json(OVERVIEW.replaced(status=STATUS.replaced(**of_status), **own))
+    """The overview with other fields."""
+    return to_json(OVERVIEW.replaced(**changed))

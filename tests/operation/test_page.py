@@ -71,15 +71,15 @@ def test_the_page_shows_the_remediation(port: Port, browser: Browser, scripts: b
 
 
 def test_the_overview_has_two_screens_and_a_phone_five(port: Port, browser: Browser) -> None:
-    targets, times, job = OVERVIEW.targets[0], OVERVIEW.device_time[0], OVERVIEW.jobs[0]
+    targets, times, job = OVERVIEW.targets[0], OVERVIEW.times[0], OVERVIEW.jobs[0]
     names = [f"lustre-OST{n:04x}" for n in range(page.TOP_ROWS)]
     port.answers["overview"] = overview(
         cases=tuple(case.replaced(finding=n, aggressor="m.1") for n, case in enumerate([CASE] + 20 * [KEPT])),
         all_cases=40,
         targets=tuple(targets.replaced(target=name, condition="") for name in names),
-        device_time=tuple(times.replaced(target=name) for name in names),
-        jobs=tuple(job.replaced(job=f"ior_stream.{n}", role="") for n in range(page.TOP_ROWS)), all_advice=12,
-        advice=(ADVICE,) * 12, status_faults={}, status_stalled=(), status_dry_run=False)
+        times=tuple(times.replaced(target=name) for name in names),
+        jobs=tuple(job.replaced(job=f"ior_stream.{n}", role="") for n in range(page.TOP_ROWS)), advice=12,
+        findings=(ADVICE,) * 12, faults={}, stalled=(), dry_run=False)
     for width, most in ((1280, 1600), (420, 4000)):
         browser.screen(width, 800)
         browser.open(port.url)
@@ -137,8 +137,8 @@ def test_buttons_and_states_break_no_rule_of_accessibility(locked: Port, browser
     browser.screen(420, 900, dark=dark)
     browser.login("prometheus", "secret")
     url = locked.url
-    for changed in ({"status_paused": "oss03", "cases": (), "all_cases": 0}, {"status_dry_run": False},
-                    {"status_held": "outside its window", "status_faults": {}, "status_learning": True}):
+    for changed in ({"paused": "oss03", "cases": (), "all_cases": 0}, {"dry_run": False},
+                    {"held": "outside its window", "faults": {}, "learning": True}):
         locked.answers["overview"] = overview(**changed)
         browser.open(url)
         browser.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
@@ -149,7 +149,7 @@ def test_a_new_status_appears_without_a_reload_and_leaves_what_is_open(port: Por
     browser.open(port.url)
     browser.until("document.getElementById('live').textContent.includes('live')")
     browser.run("document.getElementById('advice-3').open = true; window.loaded = 'once'")
-    port.answers["overview"] = overview(status_paused="maintenance of oss03")
+    port.answers["overview"] = overview(paused="maintenance of oss03")
     browser.run(LOOK_AGAIN)
     browser.until("document.getElementById('banner').textContent.includes('maintenance of oss03')")
     assert browser.run("window.loaded") == "once"
@@ -163,7 +163,7 @@ def test_typed_text_survives_an_update_of_the_page(locked: Port, browser: Browse
     browser.login("prometheus", "secret")
     browser.open(url)
     browser.run("document.getElementById('reason').focus(); document.getElementById('reason').value = 'oss'")
-    locked.answers["overview"] = overview(status_mode="new-files-only")
+    locked.answers["overview"] = overview(mode="new-files-only")
     browser.run(LOOK_AGAIN)
     browser.until("document.getElementById('mode').textContent.includes('new-files-only')")
     assert browser.run("document.getElementById('reason').value") == "oss"

@@ -505,29 +505,17 @@ class TopAnswer(StatusAnswer, frozen=True, kw_only=True):
     all_jobs: int
 
 
-class OverviewAnswer(Struct, frozen=True, kw_only=True):
-    """The page of tierd."""
+class OverviewAnswer(TopAnswer, frozen=True, kw_only=True):
+    """The page of tierd. Its findings are those that are advice; the first case has its curve and device times."""
 
     fsname: str
     mount: str
     version: str
     options: str
     """Options with which tierctl finds this tierd: `` --fs scratch``; empty if it needs none."""
-    status: StatusAnswer
-    """Without its cases."""
-    cases: tuple[Case, ...]
     all_cases: int
-    advice: tuple[FindingAnswer, ...]
-    all_advice: int
-    seconds: float
-    """Length of the window. 0 before the first."""
-    targets: tuple[TargetRow, ...]
-    all_targets: int
-    device_time: tuple[TargetTimeRow, ...]
-    """Of ``targets``, as far as it is known."""
-    jobs: tuple[JobRow, ...]
-    all_jobs: int
-    users: Mapping[str, str]
+    times: tuple[TargetTimeRow, ...]
+    """Device time of ``targets``, as far as it is known."""
     pools: tuple[PoolRow, ...]
     reasons: tuple[ReasonRow, ...]
 

@@ -202,10 +202,9 @@ class Pages:
     def _render(self, template: str, viewer: Viewer, rows: int = 1, **more: object) -> str:
         overview = answers.OverviewAnswer.from_json(
             self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
-        state = overview.status
         return self._jinja.get_template(template).render(
-            o=overview, s=state, viewer=viewer, state=operating_state(state), headline=headline(overview),
-            now=state.time, **more)
+            o=overview, viewer=viewer, state=operating_state(overview), headline=headline(overview),
+            now=overview.time, **more)
 
 
 def search_of(query: Mapping[str, str]) -> dict[str, object]:
@@ -253,9 +252,9 @@ def operating_state(state: answers.StatusAnswer) -> Notice:
     return Notice("acts", "acts", "tierd acts on findings.")
 
 
-def headline(overview: answers.OverviewAnswer) -> Notice:
+def headline(state: answers.OverviewAnswer) -> Notice:
     """Who is slowed, whether tierd can tell, or that it is still learning."""
-    state, cases = overview.status, overview.cases
+    cases = state.cases
     if slowed := [case for case in cases if is_slowed(case)]:
         worst = min(slowed, key=rate_share)
         more = f" {count_of(len(slowed) - 1, 'further stream')} slowed too." if len(slowed) > 1 else ""
@@ -272,7 +271,7 @@ def headline(overview: answers.OverviewAnswer) -> Notice:
     if state.learning:
         return Notice("learning", f"Learning: {state.windows} of {state.least_windows} readings",
                       "Too little is known to rule out slowed streams.")
-    if not overview.jobs:
+    if not state.jobs:
         return Notice("quiet", "No job is active", "")
     if judging := [case for case in cases if case.state in OPEN]:
         return Notice("quiet", "Nobody is slowed", f"{count_of(len(judging), 'case')} without a verdict yet: "
@@ -281,7 +280,7 @@ def headline(overview: answers.OverviewAnswer) -> Notice:
         return Notice("learning", "No finding; device time is not known yet",
                       "An aggressor is found once a stream has run for a while.")
     return Notice("quiet", "Nobody is slowed",
-                  f"{count_of(overview.all_jobs, 'job')} on {count_of(overview.all_targets, 'target')}.")
+                  f"{count_of(state.all_jobs, 'job')} on {count_of(state.all_targets, 'target')}.")
 
 
 def is_slowed(case: answers.Case) -> bool:

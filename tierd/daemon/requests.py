@@ -197,22 +197,18 @@ class ReadingRequests:
 
     def _overview(self, request: Request) -> answers.OverviewAnswer:
         """The page, with at most so many targets, jobs and cases. It waits for nothing and asks nobody."""
-        view, most, times = self.snapshot, count_in(request, "most", 15), self.snapshot.device_time
+        view, times, top = self.snapshot, self.snapshot.device_time, self._top(request)
         every_case, max_cases = self.cases(), count_in(request, "cases", 50)
-        cases, advice = every_case[:max_cases], self._findings(advice=True).findings
+        cases = every_case[:max_cases]
         cases[:1] = map(self._measured, cases[:1])  # the others are rows of a table
         targets = sorted(view.targets, key=lambda row: (
-            -(row.slowdown or 0), not row.condition, -times[row.target].utilisation if row.target in times else 0.0))
-        return answers.OverviewAnswer(
-            fsname=self._daemon.parts.node.filesystem.fsname, mount=self._settings.filesystem.mount,
-            version=__version__, options=status.socket_options(self._settings.act.socket), status=self._status(),
-            cases=tuple(cases), all_cases=len(every_case), advice=advice[:max_cases], all_advice=len(advice),
-            seconds=view.window.seconds, targets=tuple(targets[:most]), all_targets=len(targets),
-            device_time=tuple(status.time_row(row.target, [times[row.target]])
-                              for row in targets[:most] if row.target in times),
-            jobs=tuple(view.jobs[:most]), all_jobs=len(view.jobs),
-            users=self.users({*(row.job for row in view.jobs[:most]), *status.jobs_of(cases)}),
-            pools=status.pool_rows(view), reasons=tuple(
+            -(row.slowdown or 0), not row.condition,
+            -times[row.target].utilisation if row.target in times else 0.0))[:len(top.targets)]
+        return answers.OverviewAnswer.of(
+            top, fsname=self._daemon.parts.node.filesystem.fsname, mount=self._settings.filesystem.mount,
+            version=__version__, options=status.socket_options(self._settings.act.socket), cases=tuple(cases),
+            all_cases=len(every_case), findings=tuple(f for f in top.findings if f.advice_only)[:max_cases],
+            targets=tuple(targets), times=time_rows(targets, times), pools=status.pool_rows(view), reasons=tuple(
                 answers.ReasonRow(*why, count) for why, count in self._gate.completed_acts.reasons.most_common()))
 
     def cases(self) -> list[answers.Case]:
@@ -473,7 +469,7 @@ class ReadingRequests:
         shown = tuple(rows[:most])
         return answers.ListAnswer(
             targets=shown, found=len(rows), pools=tuple(sorted(pools)), conditions=tuple(conditions),
-            device_time=tuple(status.time_row(row.target, [times[row.target]]) for row in shown if row.target in times))
+            device_time=time_rows(shown, times))
 
     def _about(self, request: Request) -> answers.AboutAnswer:
         kind, name = named(request)
@@ -576,6 +572,10 @@ def named(request: Request) -> tuple[str, str]:
                 raise ValueError(f"no {argument} has a name of {len(name)} characters")
             return kind, name
     raise ValueError("the request names a target or a job")
+
+
+def time_rows(rows: Iterable[answers.TargetRow], times: status.Times) -> tuple[answers.TargetTimeRow, ...]:
+    return tuple(status.time_row(row.target, [times[row.target]]) for row in rows if row.target in times)
 
 
 def rate_rows(rates: Rates) -> tuple[answers.RateRow, ...]:

@@ -55,7 +55,7 @@ def test_no_name_breaks_out_of_its_place(name: str) -> None:
                    targets=(name,), subject=name)
     about = ABOUT.replaced(name=name, beside=(ABOUT.beside[0].replaced(name=name),), users={name: name}, cases=(case,))
     answers = {**ANSWERS, "about": to_json(about), "rates": to_json(RATES.replaced(problem=name)), "overview": overview(
-        cases=(case, case), users={name: name}, status_held=name, status_faults={"x": name})}
+        cases=(case, case), users={name: name}, held=name, faults={"x": name})}
     whole = page.Pages(lambda request: answers[str(request["request"])])
     plain = page.Pages(lambda request: ANSWERS[str(request["request"])])
     for path in ("/", "/job/x", "/target/x"):
@@ -67,23 +67,22 @@ def test_no_name_breaks_out_of_its_place(name: str) -> None:
 def test_learning_is_never_called_quiet(serving: Callable[..., Port]) -> None:
     port = serving()
     good = (SourceAnswer("counters", 2.0, 30.0, False, "2 s old"),)
-    port.answers["overview"] = overview(cases=(), all_cases=0, status_learning=True, status_windows=3, status_faults={},
-                                        status_sources=good)
+    port.answers["overview"] = overview(cases=(), all_cases=0, learning=True, windows=3, faults={}, sources=good)
     body = port.request("/")[1]
     assert "Learning: 3 of 4 readings" in body
     assert "Too little is known to rule out slowed streams." in body
     assert "<h1 id=\"lead-h\">Nobody is slowed" not in body
-    port.answers["overview"] = overview(cases=(), all_cases=0, status_faults={}, status_sources=good)
+    port.answers["overview"] = overview(cases=(), all_cases=0, faults={}, sources=good)
     assert "device time is not known yet" in port.request("/")[1]
-    port.answers["overview"] = overview(cases=(), all_cases=0, status_faults={}, status_sources=good,
-                                        status_device_time=OVERVIEW.device_time)
+    port.answers["overview"] = overview(cases=(), all_cases=0, faults={}, sources=good,
+                                        device_time=OVERVIEW.times)
     assert "<h1 id=\"lead-h\">Nobody is slowed" in port.request("/")[1]
 
 
 @pytest.mark.parametrize(("changed", "word"), [
-    ({"status_paused": "by root"}, "PAUSED"), ({"status_held": "outside the maintenance windows"}, "HELD"),
-    ({"status_draining": "by root"}, "DRAINING"), ({}, "DRY RUN"),
-    ({"status_dry_run": False, "status_mode": "observe"}, "observe")])
+    ({"paused": "by root"}, "PAUSED"), ({"held": "outside the maintenance windows"}, "HELD"),
+    ({"draining": "by root"}, "DRAINING"), ({}, "DRY RUN"),
+    ({"dry_run": False, "mode": "observe"}, "observe")])
 def test_the_banner_says_why_acts_are_held(serving: Callable[..., Port], changed: dict[str, object],
                                            word: str) -> None:
     port = serving()
@@ -97,7 +96,7 @@ def test_the_banner_says_why_acts_are_held(serving: Callable[..., Port], changed
 def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
     port = serving()
     target, job = OVERVIEW.targets[0], OVERVIEW.jobs[0]
-    times = OVERVIEW.device_time[0].replaced()
+    times = OVERVIEW.times[0].replaced()
     rows = tuple(target.replaced(target=f"lustre-OST{n:04x}") for n in range(400))
     jobs = tuple(job.replaced(job=f"j{n}.1") for n in range(5000))
 
@@ -109,7 +108,7 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
             return ANSWERS[request["request"]]
         return to_json(OVERVIEW.replaced(
             cases=(CASE,) * request["cases"], all_cases=300, targets=rows[:most], all_targets=400,
-            device_time=tuple(times.replaced(target=row.target) for row in rows[:most]),
+            times=tuple(times.replaced(target=row.target) for row in rows[:most]),
             jobs=jobs[:most], all_jobs=5000))
 
     port.ask = ask  # type: ignore[method-assign, assignment]
