@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from threading import RLock
 
 from lustre.layout.model import Layout, destination
@@ -303,13 +304,13 @@ NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already,
 
 
 @dataclass(frozen=True, slots=True)
-class Fruitless:
-    """A plan that had nothing to do."""
+class LastPlan:
+    """The last plan for a finding that holds."""
 
     at: float
-    directories: frozenset[str]
-    wait_seconds: float
-    """Time until the next plan, if the finding has no other directory then."""
+    finding: Finding
+    fruitless_seconds: float = 0.0
+    """If it had nothing to do, the time until the next one, unless the finding has another directory then."""
 
 
 class Remediations:
@@ -322,16 +323,13 @@ class Remediations:
         self._store, self._lock, self._planning, self._log = store, store.lock, planning, finding_log
         self._gate, self._journal, self._settings = parts.gate, parts.journal, parts.settings
         self._filesystem, self._clock = parts.node.filesystem, parts.node.clock
-        self._planned: dict[FindingKey, float] = {}
-        """Time of the last plan. For a finding without a victim, it is the time of the finding at that plan."""
+        self._planned: dict[FindingKey, LastPlan] = {}
         self._refusals: dict[FindingKey, tuple[Refusal, ...]] = {}
         """Refusals of the last plan for each finding."""
         self._examined: Counter[tuple[int, str]] = Counter()
         """Moves from before the restart by the number of their finding and why they are not requeued, until all are
         checked.
         """
-        self._fruitless: dict[FindingKey, Fruitless] = {}
-        """The last plan of a finding, if it had nothing to do."""
         self._asked: dict[FindingKey, float] = {}
         """Since when the plan of a finding waits for an administrator."""
 
@@ -342,23 +340,24 @@ class Remediations:
     def act(self, findings: Sequence[Finding]) -> None:
         """Plan and queue acts for new findings, then acts that have become possible in older remediations."""
         with self._lock:
-            self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
-            self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
-            self._asked = {f.key: self._asked[f.key] for f in findings if f.key in self._asked}
-            held = {f.key for f in findings}
-            self._planned = {key: at for key, at in self._planned.items() if key in held or self._store.get(key)}
+            for known in (self._refusals, self._planned, self._asked):
+                for key in known.keys() - {finding.key for finding in findings}:
+                    del known[key]
         refused: list[tuple[Finding, tuple[Refusal, ...]]] = []
         for finding in findings:
-            # without a request to the file system: most findings of a cycle end here
-            if self._only_reported(finding) or self._is_refused(finding) or self._in_hand(finding):
-                continue
+            with self._lock:
+                last = self._planned.get(finding.key)
+                # without a request to the file system: most findings of a cycle end here
+                if self._only_reported(finding) or self._is_refused(finding) or self._in_hand(finding, last):
+                    continue
+                self._planned[finding.key] = LastPlan(self._clock.now(), finding)
             case = None if has_victim(finding) else self._store.get(finding.key)  # its directories are planned once
             found = self._planning.for_finding(finding, frozenset(case.tried) if case is not None else ())
             if not self._log.holds(finding):
                 continue  # it ended while it was planned, which takes long where MDTs answer slowly
             plan = self._approved_part(finding, without_mere_advice(found))
-            self._note_fruitless(finding, plan)
             with self._lock:
+                self._note_plan(finding, plan, last)
                 refusals = self._refusals[finding.key] = (*plan.refusals, *self._mode_refusals(plan))
                 if plan.actions:
                     with self._log.at_once():
@@ -377,13 +376,13 @@ class Remediations:
             self._follow_up(case)
         self._planning.forget()
 
-    def _note_fruitless(self, finding: Finding, plan: Plan) -> None:
-        before = self._fruitless.pop(finding.key, None)
+    def _note_plan(self, finding: Finding, plan: Plan, last: LastPlan | None) -> None:
         # such a plan costs requests to MDTs in vain, but for one that is refused for the evidence alone
         if not plan.actions and not any(refusal.reason in BY_EVIDENCE for refusal in plan.refusals):
-            again = before is not None and before.directories.issuperset(finding.directories)
-            wait = min(2 * before.wait_seconds, MOST_REPLAN_SECONDS) if before and again else REPLAN_SECONDS
-            self._fruitless[finding.key] = Fruitless(self._clock.now(), frozenset(finding.directories), wait)
+            again = last is not None and set(last.finding.directories).issuperset(finding.directories)
+            wait = 2 * last.fruitless_seconds if last and again else 0.0
+            self._planned[finding.key] = LastPlan(
+                self._clock.now(), finding, min(max(wait, REPLAN_SECONDS), MOST_REPLAN_SECONDS))
 
     def _mode_refusals(self, plan: Plan) -> tuple[Refusal, ...]:
         scopes = self._settings.resolved_scopes
@@ -432,8 +431,8 @@ class Remediations:
             if undone is not None and undone.state is State.UNDONE:
                 undone.to(State.CLOSED)
             # planned in the next cycle, whatever the last plan was
-            for known in (self._fruitless, self._asked, self._planned):
-                known.pop(key, None)
+            self._asked.pop(key, None)
+            self._planned.pop(key, None)
         return "done again" if undone is not None else "carried out" if approved else "put aside"
 
     def _only_reported(self, finding: Finding) -> bool:
@@ -441,12 +440,11 @@ class Remediations:
         if not (finding.advice_only or finding.held):
             return False
         if (why := standing_refusal(finding)) is not None:
-            with self._lock:
-                if finding.advice_only:
-                    self._refusals[finding.key] = (why,)
-                    self._log.refusals(finding, (why,))
-                elif self._store.get(finding.key) is None:
-                    self._refusals.setdefault(finding.key, (why,))
+            if finding.advice_only:
+                self._refusals[finding.key] = (why,)
+                self._log.refusals(finding, (why,))
+            elif self._store.get(finding.key) is None:
+                self._refusals.setdefault(finding.key, (why,))
         return True
 
     def _is_refused(self, finding: Finding) -> bool:
@@ -454,21 +452,20 @@ class Remediations:
 
         The reason is then stored as its refusal.
         """
-        with self._lock:
-            case, judge = self._store.get(finding.key), policy_for(finding).move_judge
-            if finding.kind not in self._settings.act.on:
-                why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
-            elif self._settings.resolved_scopes.modes == {"observe"}:
-                why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
-            elif (case is not None and case.abandoned and judge is not None
-                    and not self._gate.approvals.approved(finding.key, case.judged_at)):
-                words = (case.judgement and case.judgement.words) or UNDO_REASONS.get(
-                    case.verdict, "it was undone by hand")  # the journal has no words
-                why = Refusal(Reason.COOLING_DOWN, f"the last {judge.noun}: {words}")
-            else:
-                return False
-            self._refusals[finding.key] = (why,)
-            return True
+        case, judge = self._store.get(finding.key), policy_for(finding).move_judge
+        if finding.kind not in self._settings.act.on:
+            why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
+        elif self._settings.resolved_scopes.modes == {"observe"}:
+            why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
+        elif (case is not None and case.abandoned and judge is not None
+                and not self._gate.approvals.approved(finding.key, case.judged_at)):
+            words = (case.judgement and case.judgement.words) or UNDO_REASONS.get(
+                case.verdict, "it was undone by hand")  # the journal has no words
+            why = Refusal(Reason.COOLING_DOWN, f"the last {judge.noun}: {words}")
+        else:
+            return False
+        self._refusals[finding.key] = (why,)
+        return True
 
     def _begin(self, finding: Finding, actions: Sequence[Action]) -> None:
         now = self._clock.now()
@@ -511,40 +508,25 @@ class Remediations:
         if case.state in OPEN and (not judged or self._gate.dry_run or not case.tried):
             case.settle(State.KEPT)
 
-    def _in_hand(self, finding: Finding) -> bool:
-        with self._lock:
-            known = self._store.get(finding.key)
-            if known is not None and known.departed:
-                return True
-            # each directory is planned once; for findings without a victim, plans are made until they end
-            if has_victim(finding):
-                last = self._fruitless.get(finding.key)
-                # less than 0: the clock was set back
-                if (last and 0 <= self._clock.now() - last.at < last.wait_seconds
-                        and last.directories.issuperset(finding.directories)):
-                    return True
-                return known is not None and not known.closed and not self._goes_on(known, finding)
-            if self._gate.queue.waiting_for(finding.key):
-                return True
-            if policy_for(finding).waits_for_close:
-                now = self._clock.now()
-                if 0 <= now - self._planned.get(finding.key, 0.0) < REPLAN_SECONDS:
-                    return True
-                self._planned[finding.key] = now
-                return False
-            if self._planned.get(finding.key) == finding.time:
-                return True
-            self._planned[finding.key] = finding.time  # detected again each half minute; plan no more often
-            return False
-
-    def _goes_on(self, case: Remediation, finding: Finding) -> bool:
-        """Whether the job now works in other directories, like a job that makes a directory for each of its steps."""
-        now = self._clock.now()
-        if (case.abandoned or case.places.issuperset(finding.directories)
-                or 0 <= now - self._planned.get(finding.key, case.begun_at) < REPLAN_SECONDS):
-            return False
-        self._planned[finding.key] = now
-        return True
+    def _in_hand(self, finding: Finding, last: LastPlan | None) -> bool:
+        """Whether all is planned for a finding, or it is too early for another plan."""
+        case, now = self._store.get(finding.key), self._clock.now()
+        if case is not None and case.departed:
+            return True
+        passed = now - last.at if last is not None else inf  # less than 0: the clock was set back
+        if has_victim(finding):  # each directory is planned once: the job may make one for each of its steps
+            if case is None or case.closed:
+                return (last is not None and 0 <= passed < last.fruitless_seconds
+                        and set(last.finding.directories).issuperset(finding.directories))
+            return (case.abandoned or case.places.issuperset(finding.directories)
+                    or 0 <= min(passed, now - case.begun_at) < REPLAN_SECONDS)
+        # for findings without a victim, plans are made until they end
+        if self._gate.queue.waiting_for(finding.key):
+            return True
+        if policy_for(finding).waits_for_close:
+            return 0 <= passed < REPLAN_SECONDS
+        # detected again each half minute
+        return last is not None and last.finding.time == finding.time
 
     def _followed_up(self, case: Remediation) -> bool:
         """Whether more files may move: until the verdict, and for a limited time after the verdict that it helped."""
