@@ -423,21 +423,17 @@ class ReadingRequests:
     def _list(self, request: Request) -> answers.ListAnswer:
         of, most = text_of(request, "of"), count_in(request, "most", 500)
         if of == JOBS:
-            return self._jobs(request, self.snapshot.jobs, most)
+            return self._jobs(request, most)
         if of == TARGETS:
-            return self._targets(request, self.snapshot.targets, most)
+            return self._targets(request, most)
         raise ValueError(f"unknown list {of!r:.40}; known: {JOBS}, {TARGETS}")
 
-    def _jobs(self, request: Request, rows: Sequence[answers.JobRow], most: int) -> answers.ListAnswer:
-        role, user, order = text_of(request, "role"), text_of(request, "user"), text_of(request, "sort")
-        if role:
-            wanted = chosen(ROLES, role, "role")
-            rows = [row for row in rows if row.role == wanted]
-        rows = matching(rows, text_of(request, "search"), lambda row: row.job)
-        users = self.users(row.job for row in rows) if user or "user" in order else {}
+    def _jobs(self, request: Request, most: int) -> answers.ListAnswer:
+        rows, user = self.snapshot.jobs, text_of(request, "user").casefold()
+        users = self.users(row.job for row in rows) if user or "user" in text_of(request, "sort") else {}
         if user:
-            rows = [row for row in rows if user.casefold() in users.get(row.job, "").casefold()]
-        rows = ordered(rows, order, {
+            rows = [row for row in rows if user in users.get(row.job, "").casefold()]
+        rows = listed_rows(rows, request, {"role": {word: with_value("role", role) for word, role in ROLES.items()}}, {
             # jobs of unknown users come last
             "job": lambda row: row.job, "user": lambda row: users.get(row.job, "\uffff"),
             "read": lambda row: row.read_bytes, "write": lambda row: row.write_bytes,
@@ -446,20 +442,12 @@ class ReadingRequests:
         shown = tuple(rows[:most])
         return answers.ListAnswer(jobs=shown, found=len(rows), users=self.users(row.job for row in shown))
 
-    def _targets(self, request: Request, rows: Sequence[answers.TargetRow], most: int) -> answers.ListAnswer:
-        pool, condition = text_of(request, "pool"), text_of(request, "condition")
-        times = self.snapshot.device_time
-        pools = {row.pool or NO: row.pool for row in rows}
-        words = filter(None, (*CONDITIONS, *(row.condition for row in rows)))
-        conditions = {SLOWED: "", NO: "", **{word: word for word in words}}
-        if pool:
-            wanted = chosen(pools, pool, "pool")
-            rows = [row for row in rows if row.pool == wanted]
-        if condition:
-            wanted = chosen(conditions, condition, "condition")
-            rows = [row for row in rows if (row.slowdown if condition == SLOWED else row.condition == wanted)]
-        rows = matching(rows, text_of(request, "search"), lambda row: row.target)
-        rows = ordered(rows, text_of(request, "sort"), {
+    def _targets(self, request: Request, most: int) -> answers.ListAnswer:
+        rows, times = self.snapshot.targets, self.snapshot.device_time
+        pools = {row.pool or NO: with_value("pool", row.pool) for row in rows}
+        conditions = {SLOWED: lambda row: row.slowdown, NO: with_value("condition", ""), **{
+            word: with_value("condition", word) for word in (*CONDITIONS, *(row.condition for row in rows)) if word}}
+        rows = listed_rows(rows, request, {"pool": pools, "condition": conditions}, {
             "target": lambda row: row.target,
             # unknown: after the others
             "busy": lambda row: times[row.target].utilisation if row.target in times else -1.0,
@@ -467,9 +455,8 @@ class ReadingRequests:
             "operations": lambda row: row.operations, "latency": lambda row: row.latency_usec or 0.0,
             "used": lambda row: -1.0 if row.used is None else row.used, "jobs": lambda row: row.jobs})
         shown = tuple(rows[:most])
-        return answers.ListAnswer(
-            targets=shown, found=len(rows), pools=tuple(sorted(pools)), conditions=tuple(conditions),
-            device_time=time_rows(shown, times))
+        return answers.ListAnswer(targets=shown, found=len(rows), pools=tuple(sorted(pools)),
+                                  conditions=tuple(conditions), device_time=time_rows(shown, times))
 
     def _about(self, request: Request) -> answers.AboutAnswer:
         kind, name = named(request)
@@ -534,34 +521,33 @@ class ReadingRequests:
             self._asking.release()
 
 
-def chosen(words: Mapping[str, str], word: str, what: str) -> str:
-    """The value of a word. Raises ValueError with all words."""
-    if word not in words:
-        raise ValueError(f"unknown {what} {word!r:.80}; known: {', '.join(filter(None, words)) or 'none'}")
-    return words[word]
+def listed_rows(rows: Iterable[Row], request: Request, filters: Mapping[str, Mapping[str, Callable[[Row], object]]],
+                keys: Mapping[str, Callable[[Row], float | str]]) -> list[Row]:
+    """The rows that a request asks for. ``filters`` are by argument and word; the first key of ``keys`` is the name.
 
-
-def matching(rows: Sequence[Row], search: str, name: Callable[[Row], str]) -> Sequence[Row]:
-    """The rows whose name has the text, in upper or lower case."""
-    wanted = search.casefold()
-    return [row for row in rows if wanted in name(row).casefold()] if wanted else rows
-
-
-def ordered(rows: Iterable[Row], order: str, keys: Mapping[str, Callable[[Row], float | str]]) -> list[Row]:
-    """The rows by a column: names from the first, numbers from the highest; the other way round after a ``-``.
-
-    Without an order they stay as they are. Raises ValueError for an unknown column.
+    Sorted by a column, names come from the first, numbers from the highest; the other way round after a ``-``. Without
+    an order the rows stay as they are. Raises ValueError for an unknown word.
     """
-    found = list(rows)
+    search, order, name = text_of(request, "search").casefold(), text_of(request, "sort"), next(iter(keys.values()))
+    found = [row for row in rows if search in str(name(row)).casefold()]
+    for what, words in filters.items():
+        if word := text_of(request, what):
+            if word not in words:
+                raise ValueError(f"unknown {what} {word!r:.80}; known: {', '.join(words) or 'none'}")
+            found = list(filter(words[word], found))
     if not order:
         return found
     column = order.removeprefix("-")
     if column not in keys:
-        raise ValueError(f"unknown column {column!r:.80}; known: {', '.join(keys)}. A - before one "
-                         "reverses the order")
+        raise ValueError(f"unknown column {column!r:.80}; known: {', '.join(keys)}. A - before one reverses the order")
     key = keys[column]
     numbers = bool(found) and not isinstance(key(found[0]), str)
     return sorted(found, key=key, reverse=numbers != order.startswith("-"))
+
+
+def with_value(name: str, value: str) -> Callable[[object], bool]:
+    """Whether rows have this value in a field."""
+    return lambda row: bool(getattr(row, name) == value)
 
 
 def named(request: Request) -> tuple[str, str]:

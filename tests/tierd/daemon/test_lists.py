@@ -14,7 +14,7 @@ from tests.tierd.site import Site, fetched
 from tierd.act.journal.rates import JOBS
 from tierd.daemon.answers import AboutAnswer, JobRow, ListAnswer, MomentAnswer, RatesAnswer, to_json
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.requests import FRESH_SECONDS, ordered
+from tierd.daemon.requests import FRESH_SECONDS, listed_rows
 from tierd.rates import Point
 from tierd.sense.http_client import SourceError
 
@@ -65,10 +65,10 @@ def test_a_wrong_word_is_answered_with_the_right_ones(site: Site, of: str, wante
 def test_equal_rows_keep_their_order() -> None:
     rows = [JobRow(job=f"j{n}", read_bytes=n % 2, write_bytes=0.0, operations=0.0, creates=0.0, targets=1, role="")
             for n in range(4)]
-    key = {"read": lambda row: row.read_bytes}
-    assert [row.job for row in ordered(rows, "read", key)] == ["j1", "j3", "j0", "j2"]
-    assert [row.job for row in ordered(rows, "-read", key)] == ["j0", "j2", "j1", "j3"]
-    assert ordered([], "read", key) == []
+    keys = {"job": lambda row: row.job, "read": lambda row: row.read_bytes}
+    assert [row.job for row in listed_rows(rows, {"sort": "read"}, {}, keys)] == ["j1", "j3", "j0", "j2"]
+    assert [row.job for row in listed_rows(rows, {"sort": "-read"}, {}, keys)] == ["j0", "j2", "j1", "j3"]
+    assert listed_rows([], {"sort": "read"}, {}, keys) == []
 
 
 def test_a_job_and_its_targets_and_cases(site: Site) -> None:
