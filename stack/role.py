@@ -32,7 +32,6 @@ from tierd.cluster.reader import Reader
 from tierd.config.load import load
 from tierd.config.settings import Settings
 from tierd.daemon import process
-from tierd.daemon.node import Cluster
 from tierd.daemon.node import Node as DaemonNode
 from tierd.daemon.service import Service
 from tierd.logs import log_to_standard_error
@@ -71,7 +70,7 @@ class Node:
         return Candidate(settings, self.filesystem.fsname, claim, Connection(settings.cluster, "leader"), clock)
 
     def service(self, settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,
-                node: Cluster | None) -> Service:
+                node: Candidate | None) -> Service:
         assert node is not None
         local = DaemonNode(
             filesystem=self.filesystem, mover=PortMover(self.filesystem), mdts=self.filesystem.mdts(), clock=clock,

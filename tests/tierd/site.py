@@ -25,7 +25,6 @@ from tierd.act.movers.inspection import PortMover
 from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
-from tierd.daemon.node import Cluster as Peers
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.policies.protocol import Tables
@@ -71,7 +70,7 @@ class Site:
     web_config: WebConfigFile | None = None
     accounts: Mapping[int, str] = field(default_factory=dict)
     """Account names by user id."""
-    peers: Peers | None = None
+    peers: Any = None
     """What makes tierd one of several."""
     creation: ObjectCreation | None = None
     """The limits of new objects, on a node that serves MDTs."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from httpserver.config import WebConfigFile
 from lustre.creation import ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim
-from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import Mover
@@ -24,7 +21,6 @@ from tierd.model import DirectoryActivity, SiteFacts, Window
 from tierd.refusal import Refusal
 from tierd.sense.changelogs.follow import ClearChangelog
 from tierd.sense.changelogs.recording import MakeMark
-from tierd.sense.changelogs.tally_source import TallyInbox
 from tierd.sense.facts import JobNodes
 from tierd.sense.file_walks import ColdestFirst
 from tierd.sense.nodes import ClientPoller, DiskPoller
@@ -63,33 +59,6 @@ class Node:
     """The limits of new objects on OSTs, where this node serves MDTs."""
     rights_of: Callable[[int, int], User | Refusal] = field(default_factory=Users)
     """The user of a job with all groups."""
-
-
-class Cluster(Protocol):
-    """Several nodes that work on the file system, as this process uses them."""
-
-    @property
-    def claim(self) -> FilesystemClaim:
-        """The claim of the leader. Only after :meth:`stand_by` has returned True."""
-
-    @property
-    def lost(self) -> bool:
-        """Whether another process leads instead of this one."""
-
-    def stand_by(self, notify: Callable[..., None], web_config: WebConfigFile | None) -> bool:
-        """Wait until this process leads. Returns False if it is asked to stop before."""
-
-    def close(self) -> None:
-        """Release the claim, so that a standby need not wait for it to expire."""
-
-    def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> Dispatch:
-        """Copy the changes of the journal to followers from now on. Returns the dispatch for the gate."""
-
-    def detach(self) -> None:
-        """Publish the last changes of the journal, which will be closed."""
-
-    def tally_inbox(self, settings: Settings) -> TallyInbox | None:
-        """Where tallies of changelog readers arrive; None if the leader reads the changelogs itself."""
 
 
 AskHistory = Callable[[Window, float], LearnedHistory]

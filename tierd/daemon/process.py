@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from httpserver.config import WebConfigFile
 from lustre import mounts
@@ -35,7 +36,7 @@ from tierd.config.files import ConfigurationWatch
 from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
 from tierd.daemon.loop import Memory
-from tierd.daemon.node import Cluster, Node
+from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier, extended_start, heartbeat
 from tierd.model import SiteFacts
@@ -46,6 +47,8 @@ from tierd.sense.parameters import metadata_spaces, own_nids, why_jobs_are_unnam
 from tierd.sense.sources import counter_source
 from tierd.text import printable
 
+if TYPE_CHECKING:  # a tierd that works alone needs nothing of it
+    from tierd.cluster.leader import Candidate
 LEADERSHIP_LOST = 75
 """Exit status of a leader that was replaced (``EX_TEMPFAIL``): systemd starts it again, as a standby."""
 REQUESTS_AT_ONCE = 8
@@ -96,7 +99,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
 
 
 def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,
-                  cluster: Cluster | None = None) -> Service:
+                  cluster: Candidate | None = None) -> Service:
     """The service for the mounted file system of the settings. Raises OSError if a part is missing."""
     claim = None if cluster is None else cluster.claim
     service = Service(settings, local_node(settings, clock, claim), web_config, cluster)
@@ -104,8 +107,8 @@ def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigF
     return service
 
 
-MakeCandidate = Callable[[Settings, SystemClock], Cluster | None]
-MakeService = Callable[[Settings, SystemClock, WebConfigFile | None, Cluster | None], Service]
+MakeCandidate = Callable[[Settings, SystemClock], "Candidate | None"]
+MakeService = Callable[[Settings, SystemClock, WebConfigFile | None, "Candidate | None"], Service]
 
 
 def mounted_marks(library: Library, folder: Path) -> MarkWriter:

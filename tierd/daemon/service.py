@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
@@ -38,7 +39,7 @@ from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import Sampler, victims_of
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
-from tierd.daemon.node import Cluster, DaemonParts, Node
+from tierd.daemon.node import DaemonParts, Node
 from tierd.daemon.requests import Previews, ReadingRequests, handled
 from tierd.daemon.status import StatusSnapshot
 from tierd.daemon.systemd import BEAT_SECONDS, heartbeat
@@ -50,6 +51,9 @@ from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.sources import SourceParts, Sources
 from tierd.sense.space import PoolMedia
 from tierd.text import count_of, printable, quoted
+
+if TYPE_CHECKING:  # a tierd that works alone needs nothing of it
+    from tierd.cluster.leader import Candidate
 
 log = logging.getLogger("tierd.daemon")
 
@@ -82,7 +86,7 @@ class Service:
     """The daemon for one file system with its journal and control socket. It runs from construction to ``close``."""
 
     def __init__(self, settings: Settings, node: Node, web_config: WebConfigFile | None = None,
-                 cluster: Cluster | None = None) -> None:
+                 cluster: Candidate | None = None) -> None:
         """``cluster`` copies the journal to followers and hands moves over to movers on other nodes."""
         self._settings, self.node, self._web_config, self._cluster = settings, node, web_config, cluster
         self._clock = node.clock

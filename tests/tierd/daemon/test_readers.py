@@ -61,7 +61,7 @@ class Post:
     def readers(self) -> Sequence[ReaderState]:
         return [ReaderState("r1", "host1", 1.0, 2.0, {mdt: each.index for mdt, each in self.positions.items()})]
 
-    # as tierd.daemon.service.Cluster
+    # as tierd.cluster.leader.Candidate
 
     def attach(self, journal: Journal, *_: object) -> None:
         """Moves stay in this process."""
@@ -87,7 +87,7 @@ class WithReaders:
         self.site = site
         self.post = Post(site)
         clock = VirtualClock(site.cluster)
-        site.peers, site.settings = self.post, altered(site.settings, reader=SETTINGS)  # type: ignore[assignment]
+        site.peers, site.settings = self.post, altered(site.settings, reader=SETTINGS)
         site.start()
         self.readers = {mdt: self._reader(mdt, clock) for mdt in MDTS}
 
