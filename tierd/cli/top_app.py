@@ -16,7 +16,6 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.events import Resize
-from textual.message import Message
 from textual.screen import ModalScreen, Screen
 from textual.widgets import DataTable, Footer, Input, Sparkline, Static
 
@@ -35,14 +34,6 @@ SLOW_SECONDS = 3.0
 """A daemon that takes longer to answer is called slow."""
 BOTH_TABLES_HEIGHT = 20
 """On a lower terminal, only the table with the cursor is shown."""
-
-
-class Answered(Message):
-    """The daemon has answered the requests of a view; or ``error`` says why not."""
-
-    def __init__(self, view: View, found: Sequence[Json], error: str = "") -> None:
-        super().__init__()
-        self.view, self.found, self.error = view, found, error
 
 
 STEPS = Binding("left", "app.step(-1)", "Earlier"), Binding("right", "app.step(1)", "Later")
@@ -331,7 +322,7 @@ class TopApp(App[None]):
 
     def on_mount(self) -> None:
         self.theme = "ansi-dark"
-        self.set_interval(LEAST_SECONDS, self.ask_again)
+        self.set_interval(LEAST_SECONDS / 4, self.ask_again)
         self.push_screen(Overview(self.source))
 
     def ask_about(self, view: View) -> None:
@@ -346,25 +337,25 @@ class TopApp(App[None]):
                 not self.frozen or not self._next_at):
             self._asked_at, self._next_at = now, float("inf")
             # as a daemon: a request without an answer must not delay the end
-            Thread(target=self._answered, args=(self._view,), daemon=True).start()
+            Thread(target=self._await, args=(self._view,), daemon=True).start()
 
     @property
     def waited_seconds(self) -> float:
         """Age of a request without an answer."""
         return 0.0 if self._asked_at is None else self._clock.monotonic() - self._asked_at
 
-    def _answered(self, view: View) -> None:
+    def _await(self, view: View) -> None:
         found, trouble = list[Json](), ""
         try:
             found += [self._ask(request) for request in view.requests()]
         except (OSError, ValueError) as error:
             trouble = str(error)
         with suppress(RuntimeError):  # the application has ended
-            self.post_message(Answered(view, found, trouble))
+            self.call_later(self._show, view, found, trouble)
 
-    def on_answered(self, event: Answered) -> None:
-        if event.view.query("#head"):  # it is neither being composed nor removed
-            event.view.take(event.found, event.error)
+    def _show(self, view: View, found: Sequence[Json], trouble: str) -> None:
+        if view.query("#head"):  # it is neither being composed nor removed
+            view.take(found, trouble)
             if not self.frozen and isinstance(self.source, Past):
                 self.source.step(1)
         self._asked_at = None
