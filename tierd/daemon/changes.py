@@ -135,10 +135,19 @@ class ChangingRequests:
         return answers.UndoAnswer(result.outcome, result.detail, act_answer(entry))
 
     def _decide(self, request: Request) -> answers.DecisionAnswer:
+        """Approve or decline what the plan for a finding would do, or repeat undone acts."""
         number = named_finding(request.get("id"))
         if number is None or not str(request["id"]).upper().startswith("F"):  # numbers with D and O are orders
             raise ValueError(f"{request['request']} takes the number of a finding (F3), not {request.get('id')!r}")
-        becomes = self._daemon.decide(number, text_of(request, "by", "tierctl"), approved=request["request"] == "apply")
+        key, by, approved = self._journal.key_of_finding(number), text_of(request, "by", "tierctl"), (
+            request["request"] == "apply")
+        if key is None:
+            raise ValueError(f"the journal has no finding F{number}; tierctl findings lists those that hold")
+        if all(finding.key != key for finding in self._daemon.findings):
+            raise ValueError(f"the finding F{number} has ended: there is nothing to do about it now. If it returns, "
+                             "its plan waits again")
+        becomes = self._daemon.remediations.decide(key, by, approved=approved)
+        self._daemon.log.of_number(number, [f"{'APPROVED' if approved else 'DECLINED'} by {by}: the plan is {becomes}"])
         self._resumed()
         return answers.DecisionAnswer(number, becomes, self._settings.act.dry_run)
 

@@ -213,21 +213,6 @@ class Daemon:
                 if case.finding.key not in holding:  # a finding that holds keeps its number
                     self.log.forget(case.finding.key)
 
-    def decide(self, number: int, by: str, *, approved: bool) -> str:
-        """Approve or decline what the plan for a finding would do, or repeat undone acts.
-
-        Returns what becomes of it. Raises ValueError where there is nothing to decide.
-        """
-        key = self.parts.journal.key_of_finding(number)
-        if key is None:
-            raise ValueError(f"the journal has no finding F{number}; tierctl findings lists those that hold")
-        if all(finding.key != key for finding in self.findings):
-            raise ValueError(f"the finding F{number} has ended: there is nothing to do about it now. If it returns, "
-                             "its plan waits again")
-        becomes = self.remediations.decide(key, by, approved=approved)
-        self.log.of_number(number, [f"{'APPROVED' if approved else 'DECLINED'} by {by}: the plan is {becomes}"])
-        return becomes
-
     def set_defaults(self) -> None:
         with self._log_filesystem_errors("default layouts"):
             while self.may_begin and self.remediations.set_defaults():
