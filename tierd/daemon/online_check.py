@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lustre import mounts
 from lustre.errors import Unsupported
+from lustre.filesystem import Filesystem
 from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem
 from lustre.parameters import Roots, Tree
@@ -34,11 +35,8 @@ REQUESTS_AT_ONCE = 16
 class Node:
     """What is asked on this node. Each function raises OSError if there is no answer."""
 
-    pools: Callable[[], tuple[str, Mapping[str, Sequence[str]]]]
-    """Name of the file system, and the targets of each pool."""
+    filesystem: Callable[[], Filesystem]
     mdts: Callable[[], Sequence[str]]
-    opt_out: Callable[[], bytes]
-    """The opt-out of the root directory. Raises Unsupported on a mount without ``user_xattr``."""
     exists: Callable[[str], bool]
     """Whether there is something at a path of this node."""
     fetch: Callable[[str, ServerAccess, Sequence[str]], bytes]
@@ -57,18 +55,11 @@ def this_node(settings: Settings) -> Node:
     def mounted() -> MountedFilesystem:
         return MountedFilesystem(mount(), Library.load(settings.movers.library), tree)
 
-    def pools() -> tuple[str, Mapping[str, Sequence[str]]]:
-        found = mounted()
-        return found.fsname, found.pools()
-
-    def opt_out() -> bytes:
-        return mounted().xattr("/", OPT_OUT)
-
     def fetch(url: str, access: ServerAccess, kinds: Sequence[str]) -> bytes:
         client = HttpClient(access, settings.sense.timeout_seconds, os.environ)
         return client.send("GET", url, kinds).body
 
-    return Node(pools, lambda: mdts_of(tree, mount().fsname), opt_out, os.path.lexists, fetch, environment=os.environ)
+    return Node(mounted, lambda: mdts_of(tree, mount().fsname), os.path.lexists, fetch, environment=os.environ)
 
 
 def online_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:
@@ -76,7 +67,8 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
     bodies: dict[str, bytes] = {}
     silent = [*silent_servers(settings, node, bodies)]
     try:
-        fsname, pools = node.pools()
+        filesystem = node.filesystem()
+        pools = filesystem.pools()
     except OSError as error:
         mount = settings.filesystem.mount
         yield Contradiction(("filesystem", "mount"), f"no Lustre file system at {mount}: {error.strerror or error}")
@@ -85,8 +77,8 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
         for body in bodies.values():
             with contextlib.suppress(SourceError):  # not an exposition
                 is_flash |= reading_of(body, "", 0.0).is_flash
-        yield from pool_contradictions(settings, values, fsname, pools, is_flash)
-        yield from site_contradictions(settings, node)
+        yield from pool_contradictions(settings, values, filesystem.fsname, pools, is_flash)
+        yield from site_contradictions(settings, node, filesystem)
     if settings.movers.engine == "lfs" and node.program(settings.movers.lfs) is None:
         yield Contradiction(("movers", "lfs"), f"no program {settings.movers.lfs!r}: install the Lustre client's tools")
     try:
@@ -117,7 +109,7 @@ def pool_contradictions(settings: Settings, values: Mapping[str, object], fsname
             yield Contradiction(location, f"pool {name!r} is not flash; {words}{hint}", fatal=False)
 
 
-def site_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
+def site_contradictions(settings: Settings, node: Node, filesystem: Filesystem) -> Iterator[Contradiction]:
     """MDTs that this client does not know, unreadable opt-outs of users, and scopes of paths that are not there.
 
     Paths of scopes may be made later, so these are warnings; opt-outs are one where the settings allow acts without.
@@ -132,7 +124,7 @@ def site_contradictions(settings: Settings, node: Node) -> Iterator[Contradictio
                 yield Contradiction(location, f"this client is not connected to {mdt}; its metadata targets: "
                                     f"{', '.join(known) or 'none'}")
     try:
-        node.opt_out()
+        filesystem.xattr("/", OPT_OUT)
     except Unsupported:
         yield Contradiction(("filesystem", "mount"), NO_USER_XATTR, fatal=not settings.act.without_user_xattr)
     except OSError:

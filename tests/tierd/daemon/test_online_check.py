@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from tierd.config.load import parse
 from tierd.daemon.online_check import Node, online_contradictions, this_node
 
 POOLS: Mapping[str, Sequence[str]] = {"flash": ("lustre-OST0000",), "hdd": ("lustre-OST0001",), "spare": ()}
-SOUND = Node(lambda: ("lustre", POOLS), lambda: ("MDT0000",), bytes, lambda path: True,
+MOUNTED: Any = SimpleNamespace(fsname="lustre", pools=lambda: POOLS, xattr=lambda *_: b"")
+SOUND = Node(lambda: MOUNTED, lambda: ("MDT0000",), lambda path: True,
              lambda url, access, kinds: b"", {}, lambda name: "/bin/lfs", lambda name: None)
 
 
@@ -78,10 +80,10 @@ def test_a_pool_that_scopes_inherit_is_reported_once() -> None:
 
 
 def test_a_mount_that_hides_opt_outs_is_named() -> None:
-    def unsupported() -> bytes:
+    def unsupported(*_: str) -> bytes:
         raise of_errno(errno.EOPNOTSUPP, "get user.tierd", "/")
 
-    hiding = replace(SOUND, opt_out=unsupported)
+    hiding = replace(SOUND, filesystem=lambda: SimpleNamespace(**vars(MOUNTED) | {"xattr": unsupported}))
     (one,) = found("", hiding)
     assert (one.location, one.fatal) == (("filesystem", "mount"), True)
     assert "mount it with -o user_xattr" in one.sentence
@@ -99,7 +101,7 @@ def test_a_scope_that_applies_to_nothing_is_a_warning() -> None:
     (one,) = found(text, replace(SOUND, exists={"/mnt/lustre/proj"}.__contains__))
     assert (one.location, one.fatal) == (("scopes", 1, "path"), False)
     assert one.sentence == "there is no /mnt/lustre/porj now, so this scope applies to nothing"
-    assert [each.location for each in found(text, replace(SOUND, pools=failing))] == [("filesystem", "mount")]
+    assert [each.location for each in found(text, replace(SOUND, filesystem=failing))] == [("filesystem", "mount")]
 
 
 def failing(*_: Any) -> Any:
@@ -107,7 +109,7 @@ def failing(*_: Any) -> Any:
 
 
 def test_without_a_file_system_the_mount_is_reported_and_nothing_else() -> None:
-    (one,) = found('[sense]\nmdts = ["MDT0000"]', replace(SOUND, pools=failing, mdts=failing))
+    (one,) = found('[sense]\nmdts = ["MDT0000"]', replace(SOUND, filesystem=failing, mdts=failing))
     assert (one.location, one.sentence) == (("filesystem", "mount"),
                                             "no Lustre file system at /mnt/lustre: not mounted")
 
