@@ -376,8 +376,10 @@ class Connection:
             return False
         return True
 
-    def stream_state(self, name: str) -> StreamState:
-        return self.call(lambda _: self.jetstream.stream_info(name)).state
+    def stream_state(self, name: str) -> tuple[str, StreamState]:
+        """When NATS made the stream, which another one of its name has otherwise, and its state."""
+        found = self.call(lambda _: self.jetstream.stream_info(name))
+        return str(found.created), found.state
 
     def delivered_sequence(self, stream: str, consumer: str) -> int:
         """Sequence of the last message that the consumer delivered; 0 if it was not declared."""

@@ -12,17 +12,20 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from tierd.act.claim import KEY, FilesystemClaim
 from tierd.act.dispatch import Version
-from tierd.act.journal.changes import ChangedRow, JournalChanges, JournalCopy
+from tierd.act.journal.changes import ChangedRow, CopyPosition, JournalChanges, JournalCopy
 from tierd.act.journal.connection import JournalFile
 from tierd.cluster.connection import BrokerError, Connection, Stored
 from tierd.cluster.messages import Names, signed, verified
 from tierd.structs import Struct, packed, unpacked
 
 log = logging.getLogger("tierd.cluster")
+SIGNATURE_BYTES = 64
+"""A message begins with its signature."""
 
 
 class NoCopyError(OSError):
@@ -75,20 +78,23 @@ class JournalPublisher:
                 generation, data, until = self._pending
                 # the same id each time: stored once
                 sequence = self._connection.publish(self._names.journal_subject, data, f"{generation}-{until}")
-                self._refuse_later_leader(generation, sequence)
-                if sequence <= (self._changes.position or 0):  # NATS has lost the stream, and has another one
-                    self._changes.all_changed()
-                self._changes.forget(until, sequence)
+                before = self._changes.position
+                self._refuse_later_leader(generation, before.sequence, sequence)
+                at = CopyPosition(sequence, before.stream, data[:SIGNATURE_BYTES], generation)
+                if sequence > before.sequence:
+                    self._changes.forget(until, at)
+                else:  # NATS has lost the stream, or its end
+                    stream, _ = self._connection.stream_state(self._names.journal)
+                    self._changes.begin_again(replace(at, stream=stream))
                 self._pending = None
 
-    def _refuse_later_leader(self, generation: int, sequence: int) -> None:
+    def _refuse_later_leader(self, generation: int, position: int, sequence: int) -> None:
         """Raises BrokerError if a later leader has published since the last message of this one.
 
         Everybody ignores what this one publishes then. Its position stays before the changes of the later leader, so
         that it reads them as a standby.
         """
-        position = self._changes.position
-        while position is not None and position + 1 < sequence:
+        while position + 1 < sequence:
             found = self._connection.next_message(self._names.journal, self._names.journal_subject, position + 1)
             if found is None or found.sequence >= sequence:
                 return
@@ -98,14 +104,14 @@ class JournalPublisher:
                     raise BrokerError(None, "another tierd leads now")
 
     def _prepare(self) -> bool:
-        portion = self._changes.next()
-        if portion is None:
+        found = self._changes.next()
+        if found is None:
             return False
         generation = self._claim.generation
         if not generation:
             raise BrokerError(None, "this tierd no longer leads")
-        data = signed(encode(generation, portion.rows), self._secret)
-        self._pending = generation, data, portion.until
+        rows, until = found
+        self._pending = generation, signed(encode(generation, rows), self._secret), until
         return True
 
 
@@ -119,44 +125,49 @@ class JournalFollower:
         self._names = names
         self._copy = JournalCopy(path)
         self._check = JournalFile(path).check
-        self._generation = 0
-        """Of the newest leader whose message was applied."""
-        self._last = b""
-        """The message at the position, as it was read; empty until the stream was first read."""
+        self._generation = self._copy.position.generation
+        self._stream = ""
         self._lacks = ""
         """Why the stream could not complete this journal. A lost stream does not mend it."""
-        self._replaced = False
-        """Whether the stream was lost, so that the present one may lack rows that this journal has."""
 
     def close(self) -> None:
         self._copy.close()
 
     @property
     def position(self) -> int:
-        return self._copy.position or 0
+        return self._copy.position.sequence
 
     def behind_messages(self) -> int:
         """Messages of the stream that the copy lacks. Raises BrokerError."""
-        return max(0, self._connection.stream_state(self._names.journal).last_seq - self.position)
+        return max(0, self._connection.stream_state(self._names.journal)[1].last_seq - self.position)
 
     def must_publish_all(self) -> bool:
-        """Whether the stream is empty, or was lost, so that this journal is the best copy there is.
+        """Whether the stream is empty, or has lost its end, so that this journal is the best copy there is.
 
-        Raises NoCopyError if this journal can neither follow the stream nor replace it.
+        A stream that has replaced a lost one is read from its beginning. Raises NoCopyError if this journal can neither
+        follow the stream nor replace it.
         """
         self._check()
-        state, position = self._connection.stream_state(self._names.journal), self._copy.position
-        lost = state.last_seq < (position or 0) or state.last_seq == 0
+        (self._stream, state), at = self._connection.stream_state(self._names.journal), self._copy.position
+        shorter = state.last_seq < at.sequence
+        replaced = at.stream not in {"", self._stream} or (shorter and state.first_seq <= 1) or self._overwritten(at)
+        lost = state.last_seq == 0 or (shorter and not replaced)
         if not lost:
             self._lacks = ("this journal is not a copy of the leader's: move it away, or copy the leader's journal here"
-                           if position is None and not self._copy.empty else
+                           if at == CopyPosition() and not self._copy.empty else
                            "NATS no longer has all changes since this copy was made: copy the leader's journal here"
-                           if state.first_seq > (position or 0) + 1 else "")
+                           if state.first_seq > (0 if replaced else at.sequence) + 1 else "")
         if self._lacks:
             raise NoCopyError(None, self._lacks)
-        if lost and position and state.first_seq <= 1:
-            self._begin_again()
+        if replaced:
+            log.warning("NATS has lost the changes of the journal: the copy begins again")
+            self._copy.begin_again(CopyPosition(0, self._stream, generation=self._generation))
         return lost
+
+    def _overwritten(self, at: CopyPosition) -> bool:
+        """Whether another message has the sequence of the last one of the copy."""
+        found = self._next(at.sequence) if at.signature else None
+        return found is not None and found.sequence == at.sequence and not found.data.startswith(at.signature)
 
     def step(self, most: int = 1000) -> int:
         """Apply messages that have come. Returns how many. Raises BrokerError, NoCopyError and ValueError."""
@@ -164,32 +175,20 @@ class JournalFollower:
             return 0
         if not self._secret() and self.behind_messages():
             raise NoCopyError(None, f"there is no {KEY} in the folder of the claim: it signs the copy of the journal")
-        last = self._next(self.position)
-        # another message at the position of the copy: the stream was lost and made again
-        if last is not None and last.sequence == self.position and last.data != self._last:
-            if self._last:
-                self._begin_again()
-            else:
-                self._rows_of(last)  # a leader that it had replaced may have published since
         for number in range(most):
             found = self._next(self.position + 1)
             if found is None:
                 return number
-            self._copy.apply(self._rows_of(found), found.sequence)
+            rows = self._rows_of(found)
+            self._copy.apply(rows, CopyPosition(found.sequence, self._stream, found.data[:SIGNATURE_BYTES],
+                                                self._generation))
         return most
-
-    def _begin_again(self) -> None:
-        """Read a stream from its beginning that has replaced a lost one."""
-        log.warning("NATS has lost the changes of the journal: the copy begins again")
-        self._copy.apply((), 0)
-        self._last, self._replaced = b"", True
 
     def _next(self, sequence: int) -> Stored | None:
         return self._connection.next_message(self._names.journal, self._names.journal_subject, sequence)
 
     def _rows_of(self, found: Stored) -> Sequence[ChangedRow]:
         """The rows of a message; none of one that is not signed, or of an earlier leader. Raises ValueError."""
-        self._last = found.data
         try:
             body = verified(found.data, self._secret())
         except ValueError as error:
@@ -200,16 +199,16 @@ class JournalFollower:
         self._generation = max(self._generation, message.generation)
         return rows
 
-    def take_over(self, generation: int, renew: Callable[[], None]) -> bool:
-        """Read everything that earlier leaders have published. Returns whether all rows must be published again.
+    def take_over(self, generation: int, renew: Callable[[], None]) -> None:
+        """Read everything that earlier leaders have published.
 
         ``renew`` is called between messages, so that the claim does not expire meanwhile. Raises BrokerError.
         """
         if self.must_publish_all():
-            return True
+            _, state = self._connection.stream_state(self._names.journal)
+            self._copy.begin_again(CopyPosition(state.last_seq, self._stream, generation=self._generation))
         mark = self._connection.publish(self._names.journal_subject, signed(encode(generation, ()), self._secret()),
                                         f"mark-{generation}")
         while self.position < mark:
             renew()
             self.step(200)
-        return self._replaced

@@ -48,7 +48,6 @@ class Candidate:
         self.names = Names(fsname)
         self._follower: JournalFollower | None = None
         self._reported = ""
-        self._publish_all = False
         self._key = ""
         fields = dict(part.partition("=")[::2] for part in claim.holder.split())
         host = fields.get("host", "unknown")
@@ -100,7 +99,7 @@ class Candidate:
                 try:
                     self._key = self.claim.make_key()
                     messages.declare(self.connection, self.names, self._settings.cluster.replicas)
-                    self._publish_all = follower.take_over(self.claim.generation, self.claim.renew)
+                    follower.take_over(self.claim.generation, self.claim.renew)
                 except BaseException:
                     self.claim.release()  # nobody need wait for it to expire
                     raise
@@ -165,9 +164,6 @@ class Candidate:
     def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> NatsDispatch:
         """Publish what the journal's writers enter from now on. Returns the dispatch for the gate."""
         assert journal.changes is not None
-        if self._publish_all:
-            journal.changes.all_changed()
-            self._publish_all = False
         publisher = JournalPublisher(self.connection, self.names, journal.changes, self.claim, self._key)
         journal.publish = self._flush = publisher.flush
         return NatsDispatch(self.connection, self.names, claim=self.claim, filesystem=filesystem, settings=settings,

@@ -32,7 +32,7 @@ def test_a_message_of_one_id_is_stored_once(connection: Connection, fs: str) -> 
     first = connection.publish(f"s.{fs}.a", b"1", "id1")
     again = connection.publish(f"s.{fs}.a", b"1", "id1")
     assert (first, again) == (1, 1)
-    assert connection.stream_state(f"S_{fs}").messages == 1
+    assert connection.stream_state(f"S_{fs}")[1].messages == 1
     found = connection.next_message(f"S_{fs}", f"s.{fs}.>", 0)
     assert found is not None
     assert (found.data, found.sequence) == (b"1", 1)
@@ -55,7 +55,7 @@ def test_the_cap_of_a_consumer_holds_over_all_who_fetch(connection: Connection, 
     first = taken[0]
     assert first is not None
     first.acknowledge()
-    assert connection.stream_state(f"S_{fs}").messages == 4
+    assert connection.stream_state(f"S_{fs}")[1].messages == 4
     assert connection.fetch(f"S_{fs}", "a") is not None
 
 
@@ -109,8 +109,8 @@ def test_a_server_that_stands_still_leaves_the_result_unknown(own_broker: Broker
             made.publish("s.a", b"1", "id1")
         own_broker.freeze(frozen=False)
         until(lambda: made.connected, "the connection is back")
-        until(lambda: made.stream_state("S").messages == 1, "the message is stored all the same")
-        assert (made.publish("s.a", b"1", "id1"), made.stream_state("S").messages) == (1, 1)
+        until(lambda: made.stream_state("S")[1].messages == 1, "the message is stored all the same")
+        assert (made.publish("s.a", b"1", "id1"), made.stream_state("S")[1].messages) == (1, 1)
     finally:
         made.close()
 

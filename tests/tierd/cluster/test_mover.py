@@ -99,7 +99,7 @@ def sent(world: ClusterWorld, message: MoveMessage, secret: str | None = None) -
     mover = world.mover("m1", start=False)
     hint(mover)
     assert mover.step() == message.source
-    assert connection.stream_state(world.names.moves).messages == 0
+    assert connection.stream_state(world.names.moves)[1].messages == 0
     found = connection.fetch(world.names.results, messages.RESULTS_CONSUMER)
     if found is None:
         return None
@@ -419,7 +419,7 @@ def test_a_lease_is_extended_only_by_an_answer_before_its_end(world: ClusterWorl
     held.go_on.set()
     thread.join(15)
     assert dict(mover.results) == {"done": 1}
-    assert world.dispatch.connection.stream_state(world.names.moves).messages == 1, "it was not acknowledged"  # type: ignore[attr-defined]
+    assert world.dispatch.connection.stream_state(world.names.moves)[1].messages == 1, "it was not acknowledged"  # type: ignore[attr-defined]
 
 
 def test_a_mover_that_ends_extends_the_lease_of_the_file_in_hand(world: ClusterWorld) -> None:
@@ -436,7 +436,7 @@ def test_a_mover_that_ends_extends_the_lease_of_the_file_in_hand(world: ClusterW
     held.go_on.set()
     mover.join(15)
     assert dict(mover.results) == {"done": 1}
-    assert world.dispatch.connection.stream_state(world.names.moves).messages == 0  # type: ignore[attr-defined]
+    assert world.dispatch.connection.stream_state(world.names.moves)[1].messages == 0  # type: ignore[attr-defined]
 
 
 class SilentEngine:
@@ -577,7 +577,7 @@ def test_a_leader_that_was_replaced_takes_no_result_of_the_next_one(world: Clust
     connection, results = world.dispatch.connection, world.names.results  # type: ignore[attr-defined]
     until(lambda: not world.gate.attend() and connection.delivered_sequence(results, messages.RESULTS_CONSUMER),
           "it has seen the result")
-    assert connection.stream_state(results).messages == 1
+    assert connection.stream_state(results)[1].messages == 1
 
 
 @pytest.mark.parametrize("moved", [True, False])

@@ -159,7 +159,7 @@ def test_a_standby_shows_who_leads_and_how_far_its_copy_is(
     assert main(["status", *socket]) == 0
     shown = capsys.readouterr().out
     assert shown.splitlines() == [f"STANDING BY for {fs}; host a leads, generation 1",
-                                  "its copy of the journal is complete (message 1)"]
+                                  "its copy of the journal is complete (message 2)"]
     assert main(["pause", *socket]) == 1
     assert "host a leads" in capsys.readouterr().err
     assert page.get("/healthz") == page.get("/-/ready") == (200, "OK\n")

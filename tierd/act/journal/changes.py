@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,12 @@ KEYS: Mapping[str, str] = dict.fromkeys(BY_ROWID, "{0}rowid") | {"act_directorie
 """Copied tables, each with the expression for the key of a row; ``{0}`` is the row's name."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS changed_rows (seq INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, key NOT NULL);
-CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY CHECK (one = 1), sequence INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY, sequence INTEGER);
+CREATE TABLE IF NOT EXISTS copied (one INTEGER PRIMARY KEY, sequence INTEGER, stream TEXT, signature BLOB,
+    generation INTEGER);
+INSERT OR IGNORE INTO copied SELECT 1, sequence, '', x'', 0 FROM copy_position;
 """
+"""``copy_position`` is that of release 0.2."""
 MAX_ROWS = 400
 """Rows of one message."""
 MAX_BYTES = 200_000
@@ -51,43 +55,62 @@ class ChangedRow(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
-    """Changed rows, and the number of the last change among them."""
+class CopyPosition:
+    """The last message that was published or applied: its number, when NATS made its stream, and its signature. If NATS
+    has lost its data, or the end of them, another message has this number. What is unknown is empty.
+    """
 
-    rows: tuple[ChangedRow, ...]
-    until: int
+    sequence: int = 0
+    stream: str = ""
+    signature: bytes = b""
+    generation: int = 0
+    """Of the newest leader up to it."""
 
 
-class JournalChanges:
+class _Copied:
+    """A journal with a position in the stream of its copy."""
+
+    def __init__(self, db: SharedConnection) -> None:
+        self._db = db
+        db.execute_whole(_TABLES)
+        self._columns = {table: [row[1] for row in db.execute(f"PRAGMA table_info({table})")] for table in KEYS}
+
+    @property
+    def position(self) -> CopyPosition:
+        row = self._db.execute("SELECT sequence, stream, signature, generation FROM copied").fetchone()
+        return CopyPosition(*(row or ()))
+
+    def _set_position(self, at: CopyPosition) -> None:
+        self._db.execute("INSERT OR REPLACE INTO copied VALUES (1, ?, ?, ?, ?)", astuple(at))
+
+    def begin_again(self, at: CopyPosition) -> None:
+        """Enter every row as changed: the stream may lack rows that this journal has."""
+        with self._db.transaction():
+            self._db.execute("DELETE FROM changed_rows")
+            for table, key in KEYS.items():
+                self._db.execute(f"INSERT INTO changed_rows(name, key) SELECT '{table}', {key.format('')} FROM {table}")  # noqa: S608
+            self._set_position(at)
+
+
+class JournalChanges(_Copied):
     """The changed rows of the journal that this process writes."""
 
     def __init__(self, db: SharedConnection) -> None:
-        """Creates the triggers. A journal that was never copied has all its rows as changes."""
-        self._db = db
+        """Creates the triggers."""
+        super().__init__(db)
         db.execute("PRAGMA recursive_triggers = ON")  # else a row that INSERT OR REPLACE removes calls no trigger
-        db.execute_whole(_TABLES)
         with db.transaction():
             for table, key in KEYS.items():
                 for event, row in (("INSERT", "NEW."), ("UPDATE", "NEW."), ("DELETE", "OLD.")):
                     db.execute(f"CREATE TRIGGER IF NOT EXISTS copy_{table}_{event} AFTER {event} ON {table} BEGIN "  # noqa: S608
                                f"INSERT INTO changed_rows (name, key) VALUES ('{table}', {key.format(row)}); END")
-        self.position = position_of(db)
-        self._columns = {table: columns(db, table) for table in KEYS}
 
     def __len__(self) -> int:
         (count,) = self._db.execute("SELECT count(*) FROM changed_rows").only()
         return int(count)
 
-    def all_changed(self) -> None:
-        """Enter every row as changed: there is no copy yet, or it was lost."""
-        with self._db.transaction():
-            self._db.execute("DELETE FROM changed_rows")
-            for table, key in KEYS.items():
-                self._db.execute("INSERT INTO changed_rows (name, key) "  # noqa: S608
-                                 f"SELECT '{table}', {key.format('')} FROM {table}")
-
-    def next(self, most: int = MAX_ROWS) -> Portion | None:
-        """The oldest changes, each row once; None if all changes are published."""
+    def next(self, most: int = MAX_ROWS) -> tuple[tuple[ChangedRow, ...], int] | None:
+        """The oldest changes, each row once, and the number of the last; None if all changes are published."""
         with self._db.lock:
             changes: list[Row] = self._db.execute(
                 "SELECT seq, name, key FROM changed_rows ORDER BY seq LIMIT ?", (most,))
@@ -97,7 +120,7 @@ class JournalChanges:
             while True:
                 rows = {(name, key): ChangedRow(name, key, present.get((name, key))) for _, name, key in changes}
                 if len(rows) == 1 or len(packed(list(rows.values()))) <= MAX_BYTES:  # as nearly always
-                    return Portion(tuple(rows.values()), changes[-1][0])
+                    return tuple(rows.values()), changes[-1][0]
                 changes = changes[:len(changes) // 2]
 
     def _present(self, wanted: set[tuple[str, Value]]) -> dict[tuple[str, Value], Mapping[str, Value]]:
@@ -110,29 +133,15 @@ class JournalChanges:
             found |= {(table, row[0]): dict(zip(names, row[1:], strict=True)) for row in rows}
         return found
 
-    def forget(self, until: int, position: int) -> None:
-        """The copy has all changes up to a number; ``position`` is the sequence of the last message in the stream."""
+    def forget(self, until: int, at: CopyPosition) -> None:
+        """The copy has all changes up to a number; they end in this message."""
         # a power cut repeats messages, which changes nothing: a row is applied twice
         with self._db.transaction(durable=False):
             self._db.execute("DELETE FROM changed_rows WHERE seq <= ?", (until,))
-            set_position(self._db, position)
-        self.position = position
+            self._set_position(at)
 
 
-def columns(db: SharedConnection, table: str) -> tuple[str, ...]:
-    return tuple(row[1] for row in db.execute(f"PRAGMA table_info({table})"))
-
-
-def position_of(db: SharedConnection) -> int | None:
-    row = db.execute("SELECT sequence FROM copy_position").fetchone()
-    return None if row is None else int(row[0])
-
-
-def set_position(db: SharedConnection, sequence: int) -> None:
-    db.execute("INSERT OR REPLACE INTO copy_position VALUES (1, ?)", (sequence,))
-
-
-class JournalCopy:
+class JournalCopy(_Copied):
     """The journal of a follower: it applies rows, and writes nothing of its own."""
 
     def __init__(self, path: Path) -> None:
@@ -143,30 +152,24 @@ class JournalCopy:
         """
         with ExitStack() as opened:
             opened.callback(JournalLock(path).close)
-            self._db = open_journal(path)[0]
-            opened.callback(self._db.close)
-            self._db.execute_whole(_TABLES)
-            with self._db.transaction():
-                end_triggers(self._db)
-            self._columns = {table: frozenset(columns(self._db, table)) for table in KEYS}
+            db, _ = open_journal(path)
+            opened.callback(db.close)
+            super().__init__(db)
+            with db.transaction():
+                end_triggers(db)
             self.close = opened.pop_all().close
-
-    @property
-    def position(self) -> int | None:
-        """Sequence of the last message that was applied; None if none was."""
-        return position_of(self._db)
 
     @property
     def empty(self) -> bool:
         return not any(self._db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608
                        for table in ("findings", "actions"))
 
-    def apply(self, rows: Iterable[ChangedRow], sequence: int) -> None:
+    def apply(self, rows: Iterable[ChangedRow], at: CopyPosition) -> None:
         """Apply the rows of a message, all or none. Columns of a later release are left out."""
         with self._db.transaction(durable=False):
             for row in rows:
                 self._apply(row)
-            set_position(self._db, sequence)
+            self._set_position(at)
 
     def _apply(self, row: ChangedRow) -> None:
         if row.values is None:

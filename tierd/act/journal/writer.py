@@ -59,10 +59,8 @@ class Journal:
         self.db, self.new = open_journal(path)
         self.transaction = self.db.transaction
         """What a thread enters in the block reaches the disk at once, or not at all. Other threads wait."""
-        self.changes: JournalChanges | None = None
-        if copied:
-            self.changes = JournalChanges(self.db)
-        else:
+        self.changes = JournalChanges(self.db) if copied else None
+        if not copied:
             end_copies(self.db)  # nobody would take them, and they would grow for ever
         self.publish: Callable[[], None] = lambda: None
         """Returns when followers can get all changes. Called after intents, before the acts. Raises OSError."""
