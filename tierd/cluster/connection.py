@@ -20,10 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import nats
-import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.errors import ConnectionClosedError, ConnectionReconnectingError, MaxPayloadError, NoRespondersError
 from nats.js import JetStreamContext
 from nats.js.api import (
     AckPolicy,
@@ -409,14 +408,14 @@ class Connection:
     def _as_broker_error(self, error: Exception, subject: str = "") -> BrokerError:
         if isinstance(error, KeyWrongLastSequenceError):
             return WrongRevision(None, f"NATS: {error}")
-        if isinstance(error, APIError | NoStreamResponseError | nats.errors.NoRespondersError):
+        if isinstance(error, APIError | NoStreamResponseError | NoRespondersError | MaxPayloadError):
             bare = isinstance(error, APIError) and not error.description  # as while the servers choose who leads
             return BrokerRefused(None, "NATS: the stream is not available now" if bare else f"NATS: {error}")
         # NATS reports a missing right apart from the request, which gets no answer, and nats-py in small letters; that
         # of another message says nothing about this one
         if denied := self._denied.pop(subject.lower() or next(iter(self._denied), ""), ""):
             return BrokerRefused(None, f"NATS: {denied}")
-        if isinstance(error, nats.errors.ConnectionClosedError | nats.errors.ConnectionReconnectingError):
+        if isinstance(error, ConnectionClosedError | ConnectionReconnectingError):
             return BrokerUnavailable(None, f"NATS: {error}")
         return BrokerUnknown(None, f"NATS did not answer within {self._settings.timeout_seconds:g} s, so the result is "
                              f"unknown ({type(error).__name__})")

@@ -357,7 +357,7 @@ class NatsDispatch(Dispatch):
         files = tuple(map(_file_to_move, message.moves.values()))
         move = MoveMessage(message.id, self.names.fs, permit.generation, permit.epoch, message.source,
                            deadline=message.deadline, layout=message.layout, files=files)
-        data = messages.sign(move, self.claim.holder)
+        data = messages.signed(messages.encode(move), self.claim.holder)
         return Outgoing(self.names.move_subject(message.source), data, message.id)
 
     def _hint(self) -> None:

@@ -20,7 +20,7 @@ from tierd.act.dispatch import Version
 from tierd.act.journal.changes import ChangedRow, CopyPosition, JournalChanges, JournalCopy
 from tierd.act.journal.connection import JournalFile
 from tierd.cluster.connection import BrokerError, Connection, Stored
-from tierd.cluster.messages import Names, signed, verified
+from tierd.cluster.messages import MAX_BYTES, Names, signed, verified
 from tierd.structs import Struct, packed, unpacked
 
 log = logging.getLogger("tierd.cluster")
@@ -32,27 +32,24 @@ class NoCopyError(OSError):
     """The stream cannot complete this journal: it starts too late, or the journal was not made from it."""
 
 
-class JournalMessage(Struct, frozen=True):
-    """Rows that one leader has changed; none in the mark of a new leader."""
+class JournalMessage(Struct, frozen=True, kw_only=True):
+    """A part of rows that one leader has changed; none in the mark of a new leader."""
 
     version: Version
     generation: int
-    rows: tuple[ChangedRow, ...]
+    until: int
+    """The last change among the rows, which also tells equal rows at two times apart."""
+    number: int
+    """Of the part, from 0 on."""
+    last: bool
+    part: bytes
 
 
-def encode(generation: int, rows: Sequence[ChangedRow]) -> bytes:
-    return packed(JournalMessage(1, generation, tuple(rows)))
-
-
-def decode(data: bytes) -> JournalMessage:
-    """A message from MessagePack. Raises ValueError for a malformed one, and for one of a later version."""
-    try:
-        found = unpacked(data, JournalMessage)
-    except ValueError as error:
-        raise ValueError(f"not a message of the journal that this release knows: {error}") from error
-    if not all(row.is_valid for row in found.rows):
-        raise ValueError("not rows of the journal")
-    return found
+def encode(generation: int, rows: bytes = packed(()), until: int = 0) -> list[bytes]:
+    """Messages with these rows: several if they are larger than NATS accepts, as one row may be."""
+    parts = [rows[at:at + MAX_BYTES] for at in range(0, len(rows), MAX_BYTES)]
+    return [packed(JournalMessage(version=1, generation=generation, until=until, number=number,
+                                  last=part is parts[-1], part=part)) for number, part in enumerate(parts)]
 
 
 class JournalPublisher:
@@ -67,26 +64,26 @@ class JournalPublisher:
         self._changes = changes
         self._claim = claim
         self._lock = threading.Lock()
-        self._pending: tuple[int, bytes, int] | None = None
-        """Generation and content of a message of which it is unknown whether it was stored, and its last change."""
+        self._pending: list[tuple[int, bytes, int]] = []
+        """Messages, of which the first may be stored: generation, content, and the last change if it ends there."""
 
     def flush(self) -> None:
         """Publish all changes up to now. Raises BrokerError; then the copy may lack the last of them."""
         with self._lock:
-            while self._pending is not None or self._prepare():
-                assert self._pending is not None
-                generation, data, until = self._pending
+            while self._pending or self._prepare():
+                generation, data, until = self._pending[0]
+                signature = data[:SIGNATURE_BYTES]
                 # the same id each time: stored once
-                sequence = self._connection.publish(self._names.journal_subject, data, f"{generation}-{until}")
+                sequence = self._connection.publish(self._names.journal_subject, data, signature.decode())
                 before = self._changes.position
                 self._refuse_later_leader(generation, before.sequence, sequence)
-                at = CopyPosition(sequence, before.stream, data[:SIGNATURE_BYTES], generation)
+                at = CopyPosition(sequence, before.stream, signature, generation)
                 if sequence > before.sequence:
                     self._changes.forget(until, at)
                 else:  # NATS has lost the stream, or its end
                     stream, _ = self._connection.stream_state(self._names.journal)
                     self._changes.begin_again(replace(at, stream=stream))
-                self._pending = None
+                del self._pending[0]
 
     def _refuse_later_leader(self, generation: int, position: int, sequence: int) -> None:
         """Raises BrokerError if a later leader has published since the last message of this one.
@@ -100,18 +97,16 @@ class JournalPublisher:
                 return
             position = found.sequence
             with suppress(ValueError):
-                if decode(verified(found.data, self._secret)).generation > generation:
+                if unpacked(verified(found.data, self._secret), JournalMessage).generation > generation:
                     raise BrokerError(None, "another tierd leads now")
 
     def _prepare(self) -> bool:
-        found = self._changes.next()
-        if found is None:
+        if (found := self._changes.next()) is None:
             return False
-        generation = self._claim.generation
-        if not generation:
+        if not (generation := self._claim.generation):
             raise BrokerError(None, "this tierd no longer leads")
-        rows, until = found
-        self._pending = generation, signed(encode(generation, rows), self._secret), until
+        parts = [signed(part, self._secret) for part in encode(generation, *found)]
+        self._pending = [(generation, part, found[1] if part is parts[-1] else 0) for part in parts]
         return True
 
 
@@ -127,6 +122,8 @@ class JournalFollower:
         self._check = JournalFile(path).check
         self._generation = self._copy.position.generation
         self._stream = ""
+        self._parts: list[bytes] = []
+        """Of rows whose other parts have not come. The position stays before them."""
         self._lacks = ""
         """Why the stream could not complete this journal. A lost stream does not mend it."""
 
@@ -173,15 +170,15 @@ class JournalFollower:
         """Apply messages that have come. Returns how many. Raises BrokerError, NoCopyError and ValueError."""
         if self.must_publish_all():
             return 0
-        if not self._secret() and self.behind_messages():
-            raise NoCopyError(None, f"there is no {KEY} in the folder of the claim: it signs the copy of the journal")
+        sequence = self.position
         for number in range(most):
-            found = self._next(self.position + 1)
+            found = self._next(sequence + 1)
             if found is None:
                 return number
-            rows = self._rows_of(found)
-            self._copy.apply(rows, CopyPosition(found.sequence, self._stream, found.data[:SIGNATURE_BYTES],
-                                                self._generation))
+            sequence, rows = found.sequence, self._rows_of(found)
+            if not self._parts:
+                self._copy.apply(rows, CopyPosition(sequence, self._stream, found.data[:SIGNATURE_BYTES],
+                                                    self._generation))
         return most
 
     def _next(self, sequence: int) -> Stored | None:
@@ -189,15 +186,25 @@ class JournalFollower:
 
     def _rows_of(self, found: Stored) -> Sequence[ChangedRow]:
         """The rows of a message; none of one that is not signed, or of an earlier leader. Raises ValueError."""
+        if not (secret := self._secret()):
+            raise NoCopyError(None, f"there is no {KEY} in the folder of the claim: it signs the copy of the journal")
         try:
-            body = verified(found.data, self._secret())
+            body = verified(found.data, secret)
         except ValueError as error:
             log.warning("ignored message %d of the journal: %s", found.sequence, error)
             return ()
-        message = decode(body)
-        rows = message.rows if message.generation >= self._generation else ()
-        self._generation = max(self._generation, message.generation)
-        return rows
+        try:
+            message = unpacked(body, JournalMessage)
+            if message.generation < self._generation:
+                return ()
+            self._generation = message.generation
+            self._parts[message.number:] = [message.part]  # the first one, and one that came twice, replace others
+            if not message.last or len(self._parts) <= message.number:  # some are lost: all rows will come again
+                return ()
+            data, self._parts = b"".join(self._parts), []
+            return unpacked(data, tuple[ChangedRow, ...])
+        except ValueError as error:
+            raise ValueError(f"not a message of the journal that this release knows: {error}") from error
 
     def take_over(self, generation: int, renew: Callable[[], None]) -> None:
         """Read everything that earlier leaders have published.
@@ -207,8 +214,8 @@ class JournalFollower:
         if self.must_publish_all():
             _, state = self._connection.stream_state(self._names.journal)
             self._copy.begin_again(CopyPosition(state.last_seq, self._stream, generation=self._generation))
-        mark = self._connection.publish(self._names.journal_subject, signed(encode(generation, ()), self._secret()),
-                                        f"mark-{generation}")
+        data = signed(encode(generation)[0], self._secret())
+        mark = self._connection.publish(self._names.journal_subject, data, f"mark-{generation}")
         while self.position < mark:
             renew()
             self.step(200)

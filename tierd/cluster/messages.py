@@ -156,10 +156,6 @@ def descriptions(bucket: Bucket, kind: type[T]) -> tuple[T, ...]:
     return tuple(found)
 
 
-def sign(message: object, secret: str) -> bytes:
-    return signed(encode(message), secret)
-
-
 def signed(body: bytes, secret: str) -> bytes:
     return _signature(body, secret) + b"\n" + body
 

@@ -375,7 +375,7 @@ class Mover:
             return
         result = ResultMessage(message.id, self.names.fs, message.generation, self.name, delivery.times_delivered,
                                files=tuple(found), seconds=max(0.0, seconds), last=last)
-        data = messages.sign(result, secret)
+        data = messages.signed(messages.encode(result), secret)
         # a name of its own: a killed server forgets how often it delivered a message, and takes a result with the name
         # of an earlier one for a repetition
         message_id = secrets.token_hex(16)

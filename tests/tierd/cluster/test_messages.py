@@ -67,7 +67,7 @@ def test_a_message_has_sixteen_files_at_most() -> None:
 
 
 def test_only_the_holder_of_the_claim_can_sign() -> None:
-    data = messages.sign(MOVE, "host=a nonce=1")
+    data = messages.signed(messages.encode(MOVE), "host=a nonce=1")
     assert messages.decode(MoveMessage, messages.verified(data, "host=a nonce=1")) == MOVE
     for secret in ("host=a nonce=2", ""):
         with pytest.raises(ValueError, match="signature"):
@@ -77,7 +77,7 @@ def test_only_the_holder_of_the_claim_can_sign() -> None:
         messages.verified(forged, "host=a nonce=1")
     assert messages.unverified(MoveMessage, data) == MOVE
     with pytest.raises(ValueError, match="signature"):
-        messages.verified(messages.sign(MOVE, ""), "")
+        messages.verified(messages.signed(messages.encode(MOVE), ""), "")
 
 
 @given(st.binary(max_size=60).filter(lambda name: b"\0" not in name and not {b".", b".."} & set(name.split(b"/"))))

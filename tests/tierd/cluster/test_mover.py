@@ -94,7 +94,7 @@ def sent(world: ClusterWorld, message: MoveMessage, secret: str | None = None) -
     assert isinstance(dispatch, NatsDispatch)
     connection = dispatch.connection
     messages.declare_source(connection, world.names, message.source, 1, 2.0)
-    data = messages.sign(message, world.claim.holder if secret is None else secret)
+    data = messages.signed(messages.encode(message), world.claim.holder if secret is None else secret)
     connection.publish(world.names.move_subject(message.source), data)
     mover = world.mover("m1", start=False)
     hint(mover)
@@ -561,7 +561,7 @@ def test_a_forged_result_ends_no_act(world: ClusterWorld) -> None:
     forged = ResultMessage(message.id, world.names.fs, world.claim.generation, "thief", 1,
                            (messages.FileResult(next(iter(message.moves)), fid, MoveResult.DONE),))
     thief = world.connection("mover")
-    thief.publish(world.names.result_subject("thief"), messages.sign(forged, "guessed"))
+    thief.publish(world.names.result_subject("thief"), messages.signed(messages.encode(forged), "guessed"))
     assert world.gate.pump(world.clock.now() + 0.5) == []
     assert world.gate.under_way == 1
     assert world.dispatch.counts.refused == 1  # type: ignore[attr-defined]
@@ -573,7 +573,8 @@ def test_a_leader_that_was_replaced_takes_no_result_of_the_next_one(world: Clust
     world.claims.make(f"{world.claim.generation + 1:018d}", "host=leader2")
     theirs = ResultMessage("2-1-1", world.names.fs, 2, "m1", 1,
                            (messages.FileResult(1, "[0x1:0x1:0x0]", MoveResult.DOUBTFUL),))
-    world.connection("mover").publish(world.names.result_subject("m1"), messages.sign(theirs, "host=leader2"))
+    data = messages.signed(messages.encode(theirs), "host=leader2")
+    world.connection("mover").publish(world.names.result_subject("m1"), data)
     connection, results = world.dispatch.connection, world.names.results  # type: ignore[attr-defined]
     until(lambda: not world.gate.attend() and connection.delivered_sequence(results, messages.RESULTS_CONSUMER),
           "it has seen the result")

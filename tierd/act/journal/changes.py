@@ -36,7 +36,7 @@ INSERT OR IGNORE INTO copied SELECT 1, sequence, '', x'', 0 FROM copy_position;
 MAX_ROWS = 400
 """Rows of one message."""
 MAX_BYTES = 200_000
-"""Of one message, if it has several rows. NATS accepts a megabyte by default."""
+"""Of one message, if it has several rows."""
 
 
 class ChangedRow(Struct, frozen=True):
@@ -47,11 +47,10 @@ class ChangedRow(Struct, frozen=True):
     """A :data:`Value`, as ``values`` has; msgspec knows no union of text and bytes."""
     values: Mapping[str, Any] | None
 
-    @property
-    def is_valid(self) -> bool:
-        """Whether its table is copied, and SQLite can store what it has."""
-        found = (self.key, *(self.values or {}).values())
-        return self.table in KEYS and all(isinstance(each, str | int | float | bytes | None) for each in found)
+    def __post_init__(self) -> None:
+        if self.table not in KEYS or not all(isinstance(each, str | int | float | bytes | None)
+                                             for each in (self.key, *(self.values or {}).values())):
+            raise ValueError("not a row of the journal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +108,8 @@ class JournalChanges(_Copied):
         (count,) = self._db.execute("SELECT count(*) FROM changed_rows").only()
         return int(count)
 
-    def next(self, most: int = MAX_ROWS) -> tuple[tuple[ChangedRow, ...], int] | None:
-        """The oldest changes, each row once, and the number of the last; None if all changes are published."""
+    def next(self, most: int = MAX_ROWS) -> tuple[bytes, int] | None:
+        """The oldest changes, packed, each row once, and the number of the last; None if all are published."""
         with self._db.lock:
             changes: list[Row] = self._db.execute(
                 "SELECT seq, name, key FROM changed_rows ORDER BY seq LIMIT ?", (most,))
@@ -119,8 +118,9 @@ class JournalChanges(_Copied):
             present = self._present({(name, key) for _, name, key in changes})
             while True:
                 rows = {(name, key): ChangedRow(name, key, present.get((name, key))) for _, name, key in changes}
-                if len(rows) == 1 or len(packed(list(rows.values()))) <= MAX_BYTES:  # as nearly always
-                    return tuple(rows.values()), changes[-1][0]
+                data = packed(list(rows.values()))
+                if len(rows) == 1 or len(data) <= MAX_BYTES:  # as nearly always
+                    return data, changes[-1][0]
                 changes = changes[:len(changes) // 2]
 
     def _present(self, wanted: set[tuple[str, Value]]) -> dict[tuple[str, Value], Mapping[str, Value]]:
