@@ -120,7 +120,8 @@ class JournalFollower:
         self._names = names
         self._copy = JournalCopy(path)
         self._check = JournalFile(path).check
-        self._generation = self._copy.position.generation
+        self.generation = self._copy.position.generation
+        """Of the newest leader of whom a message was applied."""
         self._stream = ""
         self._parts: list[bytes] = []
         """Of rows whose other parts have not come. The position stays before them."""
@@ -158,7 +159,7 @@ class JournalFollower:
             raise NoCopyError(None, self._lacks)
         if replaced:
             log.warning("NATS has lost the changes of the journal: the copy begins again")
-            self._copy.begin_again(CopyPosition(0, self._stream, generation=self._generation))
+            self._copy.begin_again(CopyPosition(0, self._stream, generation=self.generation))
         return lost
 
     def _overwritten(self, at: CopyPosition) -> bool:
@@ -178,7 +179,7 @@ class JournalFollower:
             sequence, rows = found.sequence, self._rows_of(found)
             if not self._parts:
                 self._copy.apply(rows, CopyPosition(sequence, self._stream, found.data[:SIGNATURE_BYTES],
-                                                    self._generation))
+                                                    self.generation))
         return most
 
     def _next(self, sequence: int) -> Stored | None:
@@ -195,9 +196,9 @@ class JournalFollower:
             return ()
         try:
             message = unpacked(body, JournalMessage)
-            if message.generation < self._generation:
+            if message.generation < self.generation:
                 return ()
-            self._generation = message.generation
+            self.generation = message.generation
             self._parts[message.number:] = [message.part]  # the first one, and one that came twice, replace others
             if not message.last or len(self._parts) <= message.number:  # some are lost: all rows will come again
                 return ()
@@ -206,14 +207,14 @@ class JournalFollower:
         except ValueError as error:
             raise ValueError(f"not a message of the journal that this release knows: {error}") from error
 
-    def take_over(self, generation: int, renew: Callable[[], None]) -> None:
-        """Read everything that earlier leaders have published.
+    def take_over(self, generation: int, renew: Callable[[], None], *, new_key: bool = False) -> None:
+        """Read everything that earlier leaders have published. With a new key, nobody else can.
 
         ``renew`` is called between messages, so that the claim does not expire meanwhile. Raises BrokerError.
         """
-        if self.must_publish_all():
+        if self.must_publish_all() or new_key:
             _, state = self._connection.stream_state(self._names.journal)
-            self._copy.begin_again(CopyPosition(state.last_seq, self._stream, generation=self._generation))
+            self._copy.begin_again(CopyPosition(state.last_seq, self._stream, generation=self.generation))
         data = signed(encode(generation)[0], self._secret())
         mark = self._connection.publish(self._names.journal_subject, data, f"mark-{generation}")
         while self.position < mark:

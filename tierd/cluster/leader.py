@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from httpserver.config import WebConfigFile
@@ -23,7 +24,7 @@ from tierd.clock import Clock
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.dispatch import NatsDispatch
-from tierd.cluster.journal_stream import JournalFollower, JournalPublisher
+from tierd.cluster.journal_stream import JournalFollower, JournalPublisher, NoCopyError
 from tierd.cluster.messages import Names, declare_readers, encode
 from tierd.cluster.standing_by import StandbyServer
 from tierd.cluster.tallies import NatsTallyInbox
@@ -89,7 +90,7 @@ class Candidate:
                 if not self.connection.connected:
                     raise BrokerError(None, f"NATS: {self.connection.trouble}")
                 follower = self._follower = self._follower or JournalFollower(
-                    self.connection, self.names, Path(self._settings.act.journal), self._read_key)
+                    self.connection, self.names, Path(self._settings.act.journal), partial(read_key, self.claim.folder))
                 self._follow(follower)  # before the claim: whoever cannot follow must not lead
                 why = self.claim.hold()
                 if why is not None:
@@ -97,9 +98,12 @@ class Candidate:
                     self._report(f"standing by: {why.sentence}")
                     return False
                 try:
-                    self._key = self.claim.make_key()
+                    if self.claim.generation <= follower.generation:  # everybody would ignore this leader
+                        raise NoCopyError(None, "the folder of the claim was emptied: its generation grows until it "
+                                          f"passes that of the journal, {follower.generation}")
+                    known, self._key = read_key(self.claim.folder), self.claim.make_key()
                     messages.declare(self.connection, self.names, self._settings.cluster.replicas)
-                    follower.take_over(self.claim.generation, self.claim.renew)
+                    follower.take_over(self.claim.generation, self.claim.renew, new_key=not known)
                 except BaseException:
                     self.claim.release()  # nobody need wait for it to expire
                     raise
@@ -142,11 +146,6 @@ class Candidate:
     def _forget_description(self) -> None:
         with suppress(BrokerError):  # it expires
             self.connection.bucket(self.names.standbys).delete(self.standby.name)
-
-    def _read_key(self) -> str:
-        """The key that signs tallies and changes of the journal; "" before the first leader. Raises OSError."""
-        self._key = self._key or read_key(self.claim.folder)
-        return self._key
 
     def _follow(self, follower: JournalFollower) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import MiniLustre
 from tests.tierd.cluster.broker import Broker, connected, new_fsname
+from tests.tierd.cluster.test_journal_stream import contents
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.journal.reader import JournalReader
@@ -80,6 +82,39 @@ def test_a_claim_that_was_lost_is_not_taken_again(shared_broker: Broker, tmp_pat
     assert first.lost
     assert first.claim.refusal() is not None
     first.close()
+
+
+def test_the_folder_of_the_claim_is_emptied(shared_broker: Broker, tmp_path: Path) -> None:
+    """Generations begin again, with another key. Standbys took in nothing from then on, and showed a complete copy."""
+    fs = new_fsname()
+    first, second, third = (node(tmp_path, shared_broker, fs, name) for name in "abc")
+    assert first.step()
+    first.close()
+    assert second.step()
+    journal = Journal(tmp_path / "b.sqlite", copied=True)
+    second.attach(journal, MiniPort(MiniLustre()), Settings(cluster=shared_broker.settings()))
+    journal.add_finding(FINDING)
+    journal.publish()
+    journal.close()
+    assert not third.step()
+    shutil.rmtree(tmp_path / ".tierd")
+    second.close()
+    leader = node(tmp_path, shared_broker, fs, "b")
+    assert [leader.step() for _ in range(3)] == [False, False, True]
+    assert leader.claim.generation == 3
+    journal = Journal(tmp_path / "b.sqlite", copied=True)
+    leader.attach(journal, MiniPort(MiniLustre()), Settings(cluster=shared_broker.settings()))
+    journal.add_finding(FINDING)
+    journal.publish()
+    assert not third.step()
+    assert (third.standby.behind_messages, third.standby.problem) == (0, "")
+    new = node(tmp_path, shared_broker, fs, "d")
+    assert not new.step()
+    for name in "cd":
+        assert contents(tmp_path / f"{name}.sqlite") == contents(tmp_path / "b.sqlite")
+    journal.close()
+    for each in (leader, third, new):
+        each.close()
 
 
 def test_a_standby_whose_journal_fails_opens_it_again(shared_broker: Broker, tmp_path: Path) -> None:
