@@ -160,6 +160,21 @@ def test_late_changes_of_an_earlier_leader_are_ignored(connection: Connection, n
     assert contents(tmp_path / "old") == contents(tmp_path / "new")
 
 
+def test_what_a_leader_did_without_a_cluster_is_published(connection: Connection, names: Names, tmp_path: Path) -> None:
+    """While NATS was away for long. Its standby never had these acts, and could not undo them."""
+    journal, publisher = leading(connection, names, tmp_path / "leader")
+    work(journal, 0, 3)
+    publisher.flush()
+    journal.close()
+    alone = Journal(tmp_path / "leader")
+    work(alone, 10, 3)
+    alone.close()
+    assert to_publish(connection, names, tmp_path / "leader", 2)
+    leading(connection, names, tmp_path / "leader", 2)[1].flush()
+    following(connection, names, tmp_path / "follower").step()
+    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+
+
 def test_what_a_leader_did_not_publish_is_published_when_it_leads_again(connection: Connection, names: Names,
                                                                         tmp_path: Path) -> None:
     first, publisher = leading(connection, names, tmp_path / "first")

@@ -71,8 +71,11 @@ class _Copied:
 
     def __init__(self, db: SharedConnection) -> None:
         self._db = db
+        alone = not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'changed_rows'")
         db.execute_whole(_TABLES)
         self._columns = {table: [row[1] for row in db.execute(f"PRAGMA table_info({table})")] for table in KEYS}
+        if alone and self.position.sequence:  # it worked without a cluster: followers lack what it did
+            self.begin_again(self.position)
 
     @property
     def position(self) -> CopyPosition:

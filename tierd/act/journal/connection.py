@@ -280,14 +280,8 @@ def _create(db: sqlite3.Connection) -> None:
     db.executescript(f"BEGIN IMMEDIATE;{TABLES}PRAGMA user_version = {VERSION};COMMIT;")
 
 
-def end_copies(db: SharedConnection) -> None:
-    """Remove triggers and changes: the journal of a tierd without a cluster."""
-    end_triggers(db)
-    db.execute("DROP TABLE IF EXISTS changed_rows")
-
-
 def end_triggers(db: SharedConnection) -> None:
-    """Remove triggers: the journal of a standby."""
+    """Remove triggers: the journal of a standby, or of a tierd without a cluster."""
     triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'copy\\_%' ESCAPE '\\'")
     for (name,) in triggers:
         db.execute(f"DROP TRIGGER IF EXISTS {name}")

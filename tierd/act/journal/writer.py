@@ -15,7 +15,7 @@ from typing import Literal
 from lustre.fid import Fid
 from lustre.layout.model import Layout, same_shape
 from tierd.act.journal.changes import JournalChanges
-from tierd.act.journal.connection import Row, SharedConnection, end_copies, open_journal, pragma
+from tierd.act.journal.connection import Row, SharedConnection, end_triggers, open_journal, pragma
 from tierd.act.journal.entry import (
     ENTRY_COLUMNS,
     FINDING_COLUMNS,
@@ -61,7 +61,8 @@ class Journal:
         """What a thread enters in the block reaches the disk at once, or not at all. Other threads wait."""
         self.changes = JournalChanges(self.db) if copied else None
         if not copied:
-            end_copies(self.db)  # nobody would take them, and they would grow for ever
+            end_triggers(self.db)  # nobody would take the changes, and they would grow for ever
+            self.db.execute("DROP TABLE IF EXISTS changed_rows")
         self.publish: Callable[[], None] = lambda: None
         """Returns when followers can get all changes. Called after intents, before the acts. Raises OSError."""
         self.queue = QueueStore(self.db)
