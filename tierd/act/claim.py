@@ -24,6 +24,7 @@ from pathlib import Path
 from threading import RLock
 
 from lustre import mounts
+from lustre.errors import NotLustre
 from tierd.config.act import ClaimSettings
 from tierd.refusal import Reason, Refusal
 
@@ -62,14 +63,15 @@ _ENTRY_NAME = re.compile(r"(\d{1,18})(\.free)?")
 class ClaimFolder:
     """Entries that one process creates, with their content, in one step. Every method may raise OSError."""
 
-    def __init__(self, path: Path, mount_point: str = "") -> None:
-        """After an unmount there is another folder: with ``mount_point``, :meth:`names` raises NotLustre then."""
-        self.path, self._mount_point = path, mount_point
+    def __init__(self, path: Path, mount: mounts.Mount | None = None) -> None:
+        """After an unmount there is another folder: with ``mount``, :meth:`names` raises NotLustre then."""
+        self.path, self._mount = path, mount
 
     def names(self) -> list[str]:
         """Names of all entries; empty if the folder does not exist."""
-        if self._mount_point:
-            mounts.find(self._mount_point, Path("/proc/self/mounts").read_bytes())
+        of = self._mount
+        if of is not None and mounts.find(of.path, Path("/proc/self/mounts").read_bytes()).fsname != of.fsname:
+            raise NotLustre(errno.ENODEV, f"another file system is mounted there, and not {of.fsname}", of.path)
         with suppress(FileNotFoundError):
             return os.listdir(self.path)
         return []
@@ -107,9 +109,9 @@ class ClaimFolder:
         (self.path / name).unlink(missing_ok=True)
 
 
-def claim_folder(mount_point: str, settings: ClaimSettings) -> ClaimFolder:
+def claim_folder(mount: mounts.Mount, settings: ClaimSettings) -> ClaimFolder:
     """The folder of the claim on a mounted file system."""
-    return ClaimFolder(Path(mount_point) / settings.folder.strip("/"), mount_point)
+    return ClaimFolder(Path(mount.path) / settings.folder.strip("/"), mount)
 
 
 class Claim(FilesystemClaim):
@@ -259,9 +261,7 @@ KEY = "key"
 
 def read_key(folder: ClaimFolder) -> str:
     """The key of a file system; "" before the first leader has made it. Raises OSError."""
-    with suppress(FileNotFoundError):
-        return folder.content(KEY)
-    return ""
+    return folder.content(KEY) if KEY in folder.names() else ""
 
 
 def read_claim(folder: ClaimFolder) -> SeenClaim:

@@ -97,7 +97,7 @@ def reader_of(settings: Settings, filesystem: MountedFilesystem, mdts: tuple[str
 def _mounted(settings: Settings) -> tuple[Mount, Tree, ClaimFolder]:
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
-    return mount, tree, claim_folder(mount.path, settings.claim)
+    return mount, tree, claim_folder(mount, settings.claim)
 
 
 def local_mover(settings: Settings, connection: Connection, clock: SystemClock) -> Mover:

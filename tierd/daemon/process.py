@@ -66,7 +66,7 @@ def collect_garbage_rarely() -> None:
 def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
     """The claim of this process on a mounted file system."""
     proc = Path("/proc")
-    return Claim(claim_folder(mount.path, settings.claim), describe_this_process(clock.now(), proc), clock.monotonic,
+    return Claim(claim_folder(mount, settings.claim), describe_this_process(clock.now(), proc), clock.monotonic,
                  settings.claim, lambda words: holder_has_exited(words, proc))
 
 
@@ -80,7 +80,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     mover: Mover = engine
     if settings.movers.at_once > 1:
         mover = ParallelMover(engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
-    folder = claim_folder(mount.path, settings.claim)
+    folder = claim_folder(mount, settings.claim)
     http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
     clients = {nodes.THIS_NODE: nodes.mounts_of_node(tree),
                **{url: nodes.mounts_of_exporter(url, http) for url in sense.clients}}

@@ -12,13 +12,23 @@ from pathlib import Path
 
 import pytest
 
+from lustre.errors import NotLustre
+from lustre.mounts import Mount
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
 from tests.tierd.logged import logged
 from tests.tierd.simulated import COVERING, NOISE, STREAM
-from tierd.act.claim import Claim, ClaimFolder, describe_holder, describe_this_process, holder_has_exited
+from tierd.act.claim import (
+    Claim,
+    ClaimFolder,
+    describe_holder,
+    describe_this_process,
+    holder_has_exited,
+    read_claim,
+    read_key,
+)
 from tierd.acts import ActKind
 from tierd.config.act import ClaimSettings
 from tierd.config.settings import Settings as Configuration
@@ -49,9 +59,19 @@ def claim(folder: ClaimFolder, host: str, time: Time, dead: Callable[[str], bool
 
 
 def test_no_claim_is_taken_below_the_mount_point_after_an_unmount(tmp_path: Path) -> None:
-    mine = claim(ClaimFolder(tmp_path / ".tierd", str(tmp_path)), "mgmt01", Time())
+    folder = ClaimFolder(tmp_path / ".tierd", Mount("scratch", str(tmp_path)))
+    mine = claim(folder, "mgmt01", Time())
     assert "not on a mounted Lustre file system" in str(mine.hold())
     assert not (tmp_path / ".tierd").exists()
+    with pytest.raises(NotLustre, match="not on a mounted"):
+        read_key(folder)
+
+
+def test_no_claim_of_another_file_system_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mover removed the messages of its leader where another one had been mounted meanwhile."""
+    monkeypatch.setattr(Path, "read_bytes", lambda _: b"10.0.0.1@tcp:/home %s lustre rw 0 0\n" % bytes(tmp_path))
+    with pytest.raises(NotLustre, match="and not scratch"):
+        read_claim(ClaimFolder(tmp_path / ".tierd", Mount("scratch", str(tmp_path))))
 
 
 def test_the_second_daemon_names_the_first(folder: ClaimFolder) -> None:

@@ -37,6 +37,9 @@ class Filesystem(FileChangelog):
 class Keys:
     """As much of the folder of the claim as a reader needs."""
 
+    def names(self) -> list[str]:
+        return ["key"]
+
     def content(self, name: str) -> str:
         return KEY
 
