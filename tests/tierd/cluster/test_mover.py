@@ -26,7 +26,7 @@ from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage, WorkHint
 from tierd.cluster.mover import Mover
 from tierd.config.act import ActSettings
-from tierd.refusal import Reason
+from tierd.refusal import Reason, Refusal
 
 
 @pytest.fixture
@@ -161,6 +161,12 @@ def test_while_moves_are_held_no_file_is_begun(world: ClusterWorld) -> None:
         messages.PERMIT, messages.encode(Permit(message.generation, message.epoch, "maintenance")))
     assert result(world, message) == ("stale", "maintenance")
     assert world.pool(path) == "hdd"
+
+
+def test_a_long_reason_for_a_pause(world: ClusterWorld) -> None:
+    """Nobody could read the permit, and no leader could replace it."""
+    world.dispatch.withdraw(Refusal(Reason.PAUSED, "x" * 20_000))
+    assert messages.decode(Permit, permit_of(world)).held == "x" * 2000
 
 
 def test_the_pause_file_of_its_own_node_stops_a_mover(world: ClusterWorld) -> None:
