@@ -11,12 +11,12 @@ and while both change, then that size is the limit. Without fast writes or a cha
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+from tierd.detect.groups import covering, grouped, totals
 from tierd.model import DiskWrites, Facts, JobLoad
 
 FAST_USEC = 2000
@@ -97,12 +97,10 @@ def small_writes(readings: Sequence[DiskWrites]) -> SmallWrites | None:
 
 def of_latency(readings: Sequence[DiskWrites]) -> Accelerator | None:
     """The step in the durations by size; None if there is none, or if Lustre does not print them."""
-    tables: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for reading in readings:
-        for size, table in reading.usec_by_size.items():
-            for usec, count in table.items():
-                tables[size][usec] += count
-    medians = {size: median(table) for size, table in tables.items() if sum(table.values()) >= MIN_WRITES}
+    durations = grouped((size, each) for reading in readings for size, table in reading.usec_by_size.items()
+                        for each in table.items())
+    medians = {size: covering(sorted(totals(each).items()), 0.5)[-1]
+               for size, each in durations.items() if sum(count for _, count in each) >= MIN_WRITES}
     sizes = sorted(medians)
     for number, (low, high) in enumerate(pairwise(sizes)):
         fast = max(medians[size] for size in sizes[:number + 1])
@@ -146,20 +144,6 @@ def fits(pairs: Sequence[tuple[float, float]]) -> bool:
     fast, small = zip(*pairs, strict=True)
     error = sum(abs(a - b) for a, b in pairs) / len(pairs)
     return error <= MAX_ERROR and all(max(shares) - min(shares) >= MIN_CHANGE for shares in (fast, small))
-
-
-def median(table: Mapping[int, float]) -> float:
-    """Median of a histogram, as the upper bound of its bucket.
-
-    >>> median({1: 2.0, 4: 2.0, 8: 1.0})
-    4
-    """
-    half, passed = sum(table.values()) / 2, 0.0
-    for upper in sorted(table):
-        passed += table[upper]
-        if passed >= half:
-            return upper
-    return 0.0
 
 
 def absorbs(seen: Accelerator | None, load: JobLoad) -> bool:

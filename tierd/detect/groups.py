@@ -1,4 +1,4 @@
-"""Values by their keys, and their sums."""
+"""Values by their keys, their sums, and the keys that hold a part of all."""
 
 from __future__ import annotations
 
@@ -33,4 +33,21 @@ def totals(pairs: Iterable[tuple[K, float]]) -> defaultdict[K, float]:
     found: defaultdict[K, float] = defaultdict(float)
     for key, value in pairs:
         found[key] += value
+    return found
+
+
+def covering(pairs: Iterable[tuple[K, float]], share: float) -> list[K]:
+    """The first keys, until their values together are this share of all.
+
+    >>> covering([("a", 6.0), ("b", 3.0), ("c", 1.0)], 0.9), covering([], 0.5)
+    (['a', 'b'], [])
+    """
+    every = list(pairs)
+    left = share * sum(value for _, value in every)
+    found = []
+    for key, value in every:
+        if left <= 0:
+            break
+        found.append(key)
+        left -= value
     return found

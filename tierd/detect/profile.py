@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tierd.detect.groups import grouped
+from tierd.detect.groups import covering, grouped
 from tierd.loads import Loads, together
 from tierd.model import JobLoad, Table, Window
 from tierd.validators import Bytes
@@ -75,12 +75,8 @@ class Profile:
         ...         0).typical_rpc_bytes
         1048576
         """
-        left = sum(upper * count for upper, count in self.total.sizes.items()) / 2
-        for upper, count in sorted(self.total.sizes.items()):
-            left -= upper * count
-            if left <= 0:
-                return upper
-        return round(self.mean_rpc_bytes)
+        half = covering(((upper, upper * count) for upper, count in sorted(self.total.sizes.items())), 0.5)
+        return half[-1] if half else round(self.mean_rpc_bytes)
 
     @cached_property
     def files(self) -> float:

@@ -27,7 +27,7 @@ from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind, Verdict
 from tierd.decide.plans import Plan
 from tierd.detect.advice import traffic
-from tierd.detect.groups import grouped, totals
+from tierd.detect.groups import covering, grouped, totals
 from tierd.detect.view import View
 from tierd.model import (
     MAX_CLIENTS,
@@ -186,13 +186,7 @@ def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -
     The clients in the changelog show who really works there. Without them, the nodes of the largest of these jobs by
     the scheduler are a lower bound, because several jobs may share a node.
     """
-    left = MOST * sum(map(operations, parts))
-    most: list[DirectoryActivity] = []
-    for part in sorted(parts, key=operations, reverse=True):
-        if left <= 0:
-            break
-        most.append(part)
-        left -= operations(part)
+    most = covering(((part, operations(part)) for part in sorted(parts, key=operations, reverse=True)), MOST)
     count, or_more = 0, len(most) > 1
     if all(part.clients for part in most):
         count = len({nid for part in most for nid in part.clients})

@@ -16,6 +16,7 @@ from tierd.decide.plans import Plan, open_files
 from tierd.decide.relocation import ost_index, osts_of
 from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, Stripes, defaults, rewritten, stripe_bytes, the_pool
 from tierd.detect.advice import hints, works_on_several_nodes
+from tierd.detect.groups import covering
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding, SharedFile
@@ -100,7 +101,9 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
     moved = sum(load.moved_bytes for target, load in job.by_target.items() if ost_index(target) in osts)
     if osts and moved < FILE_SHARE * job.total.moved_bytes:
         return None  # the processes keep it open, and work on other files
-    targets = carriers(job, CONCENTRATION)
+    by_bytes = sorted(((target, load.moved_bytes) for target, load in job.by_target.items()),
+                      key=lambda each: (-each[1], each[0]))
+    targets = tuple(covering(by_bytes, CONCENTRATION))
     objects = max((len(each.objects) or max(each.stripe_count, 0) for each in (
         file.layout.components if file.layout else ())), default=0) or len(targets)
     if file.openers < edge(settings.enter, view, POLICY.name, job.job, file.path) * objects:
@@ -136,18 +139,6 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
                    "when no process has it open", "gives the existing file this layout; rewrites all its data"),
             *(hints(job.job, job.typical_rpc_bytes, job.read_share, min(wanted, available)) if several else ())))
-
-
-def carriers(job: Profile, share: float) -> tuple[str, ...]:
-    """The fewest targets that hold this share of a job's bytes, the busiest first."""
-    left = share * job.total.moved_bytes
-    found = []
-    for target, load in sorted(job.by_target.items(), key=lambda item: (-item[1].moved_bytes, item[0])):
-        if left <= 0:
-            break
-        found.append(target)
-        left -= load.moved_bytes
-    return tuple(found)
 
 
 def stripes_of(file: SharedFile) -> int:
