@@ -56,7 +56,7 @@ def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
                 bill_windows(cases, 1, finding, engine.tracks.known[finding.victim])
     found = []
     for victim in scenario.rates:
-        mine = [(case, lost) for key, case in cases.items() if key[2] == victim and (lost := case.lost()).is_certain]
+        mine = [(case, lost) for key, case in cases.items() if key[2] == victim and (lost := case.billed()).is_certain]
         if mine:
             begin, end = (each - scenario.begun for each in (min(case.begun_at for case, _ in mine),
                                                              max(case.ended_at for case, _ in mine)))

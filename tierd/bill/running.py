@@ -70,7 +70,7 @@ class Bill(Extension):
         for (_, aggressor, victim), case in self._cases.items():
             if case.ended_at == case.begun_at:
                 continue
-            lost = case.lost()
+            lost = case.billed()
             (by_user, by_project), (user, project) = (whose.get(job, ("", "")) for job in (aggressor, victim))
             found.append(BillEntry(
                 finding=case.number, begun_at=case.begun_at, ended_at=case.ended_at, aggressor=aggressor, victim=victim,
@@ -119,7 +119,7 @@ class Bill(Extension):
 
 
 def billed_bytes(case: Case) -> float:
-    lost = case.lost()
+    lost = case.billed()
     return lost.bytes if lost.is_certain else 0.0
 
 

@@ -20,7 +20,7 @@ MOST_LOST = -log1p(-MOST_EXPOSURE)
 CERTAIN = 0.95
 """Probability of a loss from which it is billed: that of the lower end of an interval."""
 MAX_WINDOWS = 240
-"""Windows of an account. More are joined in pairs: the doses of a long case differ little from one to the next."""
+"""Windows of a case. More are joined in pairs: the doses of a long case differ little from one to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,14 @@ class Lost:
 
 
 @dataclass(slots=True)
-class Account:
-    """What one stream lost to one suspect since an account was opened."""
+class Case:
+    """What one stream lost to the aggressor of a finding that holds, on one day."""
 
+    number: int
+    begun_at: float
+    ended_at: float
+    is_noticed: bool = False
+    """Whether the loss to all suspects was as large as a finding is about, with ``CERTAIN``, at some time."""
     cost: float = 0.0
     """Mean of b."""
     error: float = 0.0
@@ -66,6 +71,11 @@ class Account:
             self.windows.append(window)
         if len(self.windows) > MAX_WINDOWS:
             self.windows = joined_in_pairs(self.windows)
+
+    def billed(self) -> Lost:
+        """What the stream lost; from 0 on if that may have been nothing all the time."""
+        lost = self.lost()
+        return lost if self.is_noticed else replace(lost, low_bytes=0.0)
 
     def lost(self) -> Lost:
         margin = ERRORS_OF_90_PERCENT * self.error
@@ -100,23 +110,6 @@ def joined_in_pairs(windows: Sequence[BilledWindow]) -> list[BilledWindow]:
     return found
 
 
-@dataclass(slots=True)
-class Case:
-    """A finding that holds, on one day."""
-
-    number: int
-    begun_at: float
-    ended_at: float
-    account: Account = field(default_factory=Account)
-    is_noticed: bool = False
-    """Whether the loss to all suspects was as large as a finding is about, with ``CERTAIN``, at some time."""
-
-    def lost(self) -> Lost:
-        """What the stream lost to the aggressor; from 0 on if that may have been nothing all the time."""
-        lost = self.account.lost()
-        return lost if self.is_noticed else replace(lost, low_bytes=0.0)
-
-
 Key = tuple[str, str, str]
 """Kind, aggressor and victim of a finding."""
 MAX_LATE_SECONDS = 60.0
@@ -142,9 +135,8 @@ def bill_windows(cases: dict[Key, Case], number: int, finding: Finding, track: S
         case = cases[finding.key] = Case(number, since, since)
     case.is_noticed |= evidence.loss_probability >= CERTAIN
     column = 1 + track.jobs.index(finding.aggressor)
-    account = case.account
-    account.cost = float(track.mean[column])
-    account.error = hypot(sqrt(max(track.covariance[column, column], 0.0)), VARIES * account.cost)
+    case.cost = float(track.mean[column])
+    case.error = hypot(sqrt(max(track.covariance[column, column], 0.0)), VARIES * case.cost)
     costs = dict(zip(track.jobs, track.mean[1:].tolist(), strict=False))
     for window in track.windows:
         if window.end > case.ended_at:
@@ -152,7 +144,7 @@ def bill_windows(cases: dict[Key, Case], number: int, finding: Finding, track: S
             taken = dict(window.taken)
             dose = taken.pop(finding.aggressor, 0.0)
             others = sum(costs.get(job, 0.0) * each for job, each in taken.items())
-            account.add(BilledWindow(exp(window.log_rate) * seconds, seconds, dose, others))
+            case.add(BilledWindow(exp(window.log_rate) * seconds, seconds, dose, others))
             case.ended_at, is_first = window.end, False
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import noise
-from tierd.detect.account import MAX_WINDOWS, MOST_LOST, Account, BilledWindow, Case, Key, Lost, bill_windows
+from tierd.detect.account import MAX_WINDOWS, MOST_LOST, BilledWindow, Case, Key, Lost, bill_windows
 from tierd.detect.gain import StreamTrack, StreamWindow
 from tierd.model import Finding
 
@@ -22,8 +22,8 @@ HALF = log(2)
 SUSPECT = np.array((HALF, 1.0, 0.0)).tobytes()
 
 
-def account(*windows: BilledWindow, cost: float = 1.0, error: float = 0.0) -> Account:
-    made = Account(cost, error)
+def account(*windows: BilledWindow, cost: float = 1.0, error: float = 0.0) -> Case:
+    made = Case(1, 0.0, 0.0, cost=cost, error=error)
     for window in windows:
         made.add(window)
     return made
@@ -72,7 +72,7 @@ def test_time_in_which_the_stream_was_not_seen_is_not_billed() -> None:
         track = StreamTrack(seen[:last], (FINDING.aggressor,), np.array((18.0, 1.0, 0.0)), np.zeros((3, 3)), 0.0)
         bill_windows(cases, 1, FINDING, track)
     (case,) = cases.values()
-    assert [window.seconds for window in case.account.windows] == [5.0, 5.0, 5.0]
+    assert [window.seconds for window in case.windows] == [5.0, 5.0, 5.0]
     assert (case.begun_at, case.ended_at) == (0.0, 60.0)
 
 
@@ -82,7 +82,7 @@ def test_a_pause_over_midnight_is_not_billed_on_the_next_day() -> None:
     track = StreamTrack([StreamWindow(610.0, 5.0, log(100e6), [FINDING.aggressor], SUSPECT, 0.0)],
                         (FINDING.aggressor,), np.array((18.0, 1.0, 0.0)), np.zeros((3, 3)), 0.0)
     bill_windows(cases, 1, FINDING, track)
-    assert [window.seconds for window in cases[FINDING.key].account.windows] == [5.0]
+    assert [window.seconds for window in cases[FINDING.key].windows] == [5.0]
 
 
 @pytest.mark.parametrize("probability", [0.9, 0.99])
@@ -92,4 +92,4 @@ def test_a_loss_that_may_be_nothing_all_the_time_is_not_billed(probability: floa
     track = StreamTrack([StreamWindow(5.0, 5.0, log(100e6), [FINDING.aggressor], SUSPECT, 0.0)], (FINDING.aggressor,),
                         np.array((18.0, 1.0, 0.0)), np.zeros((3, 3)), 0.0)
     bill_windows(cases, 1, replace(FINDING, evidence=evidence), track)
-    assert [case.lost().is_certain for case in cases.values()] == [probability > 0.95]
+    assert [case.billed().is_certain for case in cases.values()] == [probability > 0.95]
