@@ -32,9 +32,8 @@ from tierd.detect.gain import Tracks
 from tierd.detect.history import SPAN_SECONDS, History
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
-from tierd.detect.slowdowns import SlowdownView, is_found
 from tierd.detect.streamed_targets import StreamWatch, streams_held_up
-from tierd.detect.view import View
+from tierd.detect.view import SlowdownView, View, is_found
 from tierd.loads import Loads
 from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
 from tierd.policies.guarded import words_of_error

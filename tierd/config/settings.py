@@ -32,7 +32,7 @@ from tierd.config.act import (
 from tierd.config.scopes import Pools, ResolvedScopes, Scope, Scopes
 from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, plans
-from tierd.detect.slowdowns import SlowdownSettings
+from tierd.detect.view import SlowdownSettings
 from tierd.integrations.registry import default_settings
 from tierd.model import Table
 from tierd.policies.protocol import ConfiguredPolicy, Tables

@@ -19,7 +19,7 @@ from tierd.detect.accelerators import all_absorbed
 from tierd.detect.device_time import mean_share
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Profile, is_in_between, is_small_files
-from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found, names_of_targets, slowdown_numbers, slower
+from tierd.detect.view import SlowdownSettings, SlowdownView, slowdown_numbers, slower
 from tierd.model import Action, Advice, Capacity, DirectoryActivity, Finding, SlowdownEvidence
 from tierd.policies.protocol import JudgedBy, Policy, Situation, Use
 from tierd.refusal import Reason, Refusal
@@ -61,16 +61,10 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
 
 
 def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
-    for loss in view.losses:
-        victim = view.jobs[loss.victim]
-        suspects = [view.jobs[job] for job in loss.suspects]
-        held = any((POLICY.name, job, victim) in view.active for job in suspects)
-        if not is_found(loss, held, settings):
-            continue
-        targets, numbers = names_of_targets(view, loss), slowdown_numbers(loss, settings)
-        for job in suspects:
-            if job in view.profiles:
-                yield finding_about(view, loss, victim, view.profiles[job], settings, targets=targets, numbers=numbers)
+    for loss, victim, suspects, targets in view.found(view.losses, POLICY.name, settings):
+        numbers = slowdown_numbers(loss, settings)
+        for suspect in suspects:
+            yield finding_about(view, loss, victim, suspect, settings, targets=targets, numbers=numbers)
 
 
 def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile, settings: SlowdownSettings, *,

@@ -15,8 +15,7 @@ from lustre.fid import Fid
 from lustre.layout.model import Layout
 from tierd.decide import benefit
 from tierd.decide.plans import FlashSettings, Plan
-from tierd.detect.slowdowns import SlowdownSettings, SlowdownView
-from tierd.detect.view import View
+from tierd.detect.view import SlowdownSettings, SlowdownView, View
 from tierd.model import Advice, Capacity, DirectoryActivity, Evidence, Facts, Finding, StoredFile, Table, Window
 from tierd.refusal import Refusal
 from tierd.validators import Switch

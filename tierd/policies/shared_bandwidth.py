@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found, names_of_targets, slowdown_numbers, slower
+from tierd.detect.view import SlowdownSettings, SlowdownView, slowdown_numbers, slower
 from tierd.model import Finding, SlowdownEvidence
 from tierd.policies.protocol import Policy
 from tierd.text import count_of, rate_text
 
 
 def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
-    for loss in view.rival_losses:
-        victim, rivals = view.jobs[loss.victim], [view.jobs[job] for job in loss.suspects]
-        held = any((POLICY.name, job, victim) in view.active for job in rivals)
-        if not rivals or rivals[0] not in view.profiles or not is_found(loss, held, settings):
+    for loss, victim, rivals, targets in view.found(view.rival_losses, POLICY.name, settings):
+        if not rivals:
             continue
-        other = view.profiles[rivals[0]]
-        targets = names_of_targets(view, loss)
+        other = rivals[0]
         shared = len(other.by_target.keys() & {*targets})
         remedy = "" if set(view.targets) <= set(targets) else "other targets for one of the two jobs would help; "
         yield Finding(

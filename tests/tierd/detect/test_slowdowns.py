@@ -14,7 +14,7 @@ from tierd.config.settings import Settings
 from tierd.detect.accelerators import Accelerator
 from tierd.detect.interference import Loss
 from tierd.detect.profile import profiles
-from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found
+from tierd.detect.view import SlowdownSettings, SlowdownView, is_found
 from tierd.engine import Engine
 from tierd.model import (
     Activities,
