@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from tierd.detect.groups import grouped, totals
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad
+from tierd.model import Advice, ClientLoad, TargetFill
 from tierd.text import binary_text, count_of, first_names, quoted
 
 WHOLE_READ_BYTES = 2 << 20
@@ -86,11 +86,17 @@ def targets_of_pool(view: View, fsname: str, pool: str) -> frozenset[str]:
                      if target.startswith(f"{fsname}-") and target not in pooled)
 
 
+def room_on(targets: Collection[str], fill: Mapping[str, TargetFill]) -> TargetFill:
+    """The space on some targets together, as far as it is known."""
+    known = [fill[target] for target in targets if target in fill]
+    return TargetFill(sum(each.size_bytes for each in known), sum(each.avail_bytes for each in known),
+                      sum(each.growth_bytes_per_second for each in known))
+
+
 def has_free_space(view: View, targets: Collection[str]) -> bool:
     """Whether the targets exist and have free space. Unknown space counts as free."""
-    fills = [view.facts.fill[target] for target in targets if target in view.facts.fill]
-    size = sum(fill.size_bytes for fill in fills)
-    return bool(targets) and (not size or sum(fill.avail_bytes for fill in fills) >= MIN_FREE_SHARE * size)
+    room = room_on(targets, view.facts.fill)
+    return bool(targets) and (not room.size_bytes or room.avail_bytes >= MIN_FREE_SHARE * room.size_bytes)
 
 
 def mean_concurrent_rpcs(jobs: Mapping[str, Profile], targets: Collection[str]) -> float | None:

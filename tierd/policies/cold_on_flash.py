@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lustre.layout.model import Component, Layout
 from tierd.decide.plans import RETRY_SECONDS, FlashSettings, Plan, joined, missing_pool, move, room_bytes
 from tierd.decide.relocation import bytes_per_component
-from tierd.detect.advice import has_free_space
+from tierd.detect.advice import has_free_space, room_on
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Evidence, Finding, StoredFile, Table
@@ -71,37 +71,30 @@ class ColdOnFlashEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    return (finding for pools in view.pool_pairs for finding in of_pool(pools.flash, pools.hdd, view, settings))
-
-
-def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
-    members = view.facts.pools.get(pool, ())
-    fills = [view.facts.fill[t] for t in members if t in view.facts.fill]
-    size = sum(f.size_bytes for f in fills)
-    if not size or len(fills) < len(members):
-        return  # the space of some target is unknown
-    used = 1 - sum(f.avail_bytes for f in fills) / size
-    if used < (settings.leave if (POLICY.name, "", pool) in view.active else settings.enter):
-        return
     limit = view.now - settings.cold_days * DAY_SECONDS
-    stored = [file for file in view.facts.stored if pool in file.pools]
-    cold = [file for file in stored if file.read_at < limit]
-    if not cold:
-        return
-    held = sum(bytes_on(pool, file) for file in cold)
-    oldest = min(file.read_at for file in cold)
-    yield POLICY.finding(
-        view, f"pool {quoted(pool)} is {percent(used)} full; {len(cold)} of {len(stored)} files examined there "
-        f"({bytes_text(held)}) have not been used for at least {settings.cold_days:g} days",
-        ColdOnFlashEvidence(
-            used_share=used, cold_files=len(cold), cold_bytes=held, oldest_days=(view.now - oldest) / DAY_SECONDS,
-            target_used_share=settings.leave, cold_before=limit,
-            bytes_to_free=max(0.0, (used - settings.leave) * size)),
-        targets=sorted(members), subject=pool, advice_only=False,
-        directories=tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20],
-        advice=(Advice(f"lfs migrate --non-block -p {quoted(disks)} FILE", "the files idle for longest first",
-                       "frees flash for files in use; tierd does this for files it moved there, and in the directories "
-                       "of [cold_to_disk]"),) if has_free_space(view, view.facts.pools.get(disks, ())) else ())
+    for pool, disks in ((pools.flash, pools.hdd) for pools in view.pool_pairs):
+        members = view.facts.pools.get(pool, ())
+        room = room_on(members, view.facts.fill)
+        stored = [file for file in view.facts.stored if pool in file.pools]
+        cold = [file for file in stored if file.read_at < limit]
+        full = room.used >= (settings.leave if (POLICY.name, "", pool) in view.active else settings.enter)
+        if not (cold and full and room.size_bytes and view.facts.fill.keys() >= {*members}):  # or some is unknown
+            continue
+        held = sum(bytes_on(pool, file) for file in cold)
+        oldest = min(file.read_at for file in cold)
+        yield POLICY.finding(
+            view, f"pool {quoted(pool)} is {percent(room.used)} full; {len(cold)} of {len(stored)} files examined "
+            f"there ({bytes_text(held)}) have not been used for at least {settings.cold_days:g} days",
+            ColdOnFlashEvidence(
+                used_share=room.used, cold_files=len(cold), cold_bytes=held,
+                oldest_days=(view.now - oldest) / DAY_SECONDS, target_used_share=settings.leave, cold_before=limit,
+                bytes_to_free=max(0.0, (room.used - settings.leave) * room.size_bytes)),
+            targets=sorted(members), subject=pool, advice_only=False,
+            directories=tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20],
+            advice=(Advice(f"lfs migrate --non-block -p {quoted(disks)} FILE", "the files idle for longest first",
+                           "frees flash for files in use; tierd does this for files it moved there, and in the "
+                           "directories of [cold_to_disk]"),) if has_free_space(
+                               view, view.facts.pools.get(disks, ())) else ())
 
 
 def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) -> Plan:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tierd.detect.advice import has_free_space
+from tierd.detect.advice import has_free_space, room_on
 from tierd.detect.view import View
 from tierd.model import Advice, Finding
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
@@ -35,34 +35,28 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    return (finding for pools in view.pool_pairs for finding in of_pool(pools.flash, pools.hdd, view, settings))
-
-
-def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
-    fills = {t: view.facts.fill[t] for t in view.facts.pools.get(pool, ()) if t in view.facts.fill}
-    if not fills:
-        return
-    avail = sum(f.avail_bytes for f in fills.values())
-    used = 1 - avail / max(sum(f.size_bytes for f in fills.values()), 1)
-    fullest = max(fills, key=lambda t: fills[t].used)
-    writers = Counter({job.job: int(sum(load.write_bytes for target, load in job.by_target.items() if target in fills))
-                       for job in view.profiles(RECENT_SECONDS).values()})
-    written = writers.total() / sum(window.seconds for window in view.recent(RECENT_SECONDS))
-    rate = sum(f.growth_bytes_per_second for f in fills.values())
-    full_in = avail / rate if rate > 0 else float("inf")
-    enter = settings.enter - (HYSTERESIS if (POLICY.name, "", pool) in view.active else 0.0)
-    if used < enter and (used < HALF or full_in > settings.horizon_seconds):
-        return
-    growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
-    when = growth if full_in < 86_400 else ""
-    who = first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total()
-                      ) if written else "no job"
-    yield POLICY.finding(
-        view, f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target "
-        f"{quoted(fullest)} at {percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
-        {"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": avail,
-         "write_bytes_per_second": written, "growth_bytes_per_second": rate, "seconds_to_full": min(full_in, 1e12)},
-        targets=sorted(fills), subject=pool, advice=advise(view, pool, disks))
+    for pool, disks in ((pools.flash, pools.hdd) for pools in view.pool_pairs):
+        fills = {t: view.facts.fill[t] for t in view.facts.pools.get(pool, ()) if t in view.facts.fill}
+        room = room_on(fills, fills)
+        rate = room.growth_bytes_per_second
+        full_in = room.avail_bytes / rate if rate > 0 else float("inf")
+        enter = settings.enter - (HYSTERESIS if (POLICY.name, "", pool) in view.active else 0.0)
+        if not fills or (room.used < enter and (room.used < HALF or full_in > settings.horizon_seconds)):
+            continue
+        writers = Counter({job.job: int(sum(load.write_bytes for target, load in job.by_target.items()
+                                            if target in fills)) for job in view.profiles(RECENT_SECONDS).values()})
+        written = writers.total() / sum(window.seconds for window in view.recent(RECENT_SECONDS))
+        growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
+        when = growth if full_in < 86_400 else ""
+        who = first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total()
+                          ) if written else "no job"
+        fullest = max(fills, key=lambda target: fills[target].used)
+        yield POLICY.finding(
+            view, f"pool {quoted(pool)} is {percent(room.used)} full ({bytes_text(room.avail_bytes)} free, fullest "
+            f"target {quoted(fullest)} at {percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
+            {"used_share": room.used, "fullest_used_share": fills[fullest].used, "avail_bytes": room.avail_bytes,
+             "write_bytes_per_second": written, "growth_bytes_per_second": rate, "seconds_to_full": min(full_in, 1e12)},
+            targets=sorted(fills), subject=pool, advice=advise(view, pool, disks))
 
 
 def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:

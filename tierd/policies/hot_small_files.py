@@ -12,7 +12,7 @@ flash, files go there; to move an existing file there, Lustre copies it twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tierd.acts import ActKind
@@ -20,9 +20,9 @@ from tierd.decide import plans, sizing
 from tierd.decide.plans import Plan
 from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
-from tierd.detect.profile import Classes, Profile
+from tierd.detect.profile import Classes
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
+from tierd.model import Action, Advice, Candidate, Evidence, Finding, Table
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, Use, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, count_of, percent, quoted
@@ -88,37 +88,34 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     by_job = grouped((activity.job, activity) for activity in view.facts.directories
                      if activity.opens >= max(settings.min_opens, REOPENED * activity.creates)
                      and activity.directory.startswith("/"))
-    for job, activities in sorted(by_job.items()):
-        if job in jobs:
-            yield from _of_job(jobs[job], activities, view, settings)
-
-
-def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Iterator[Finding]:
-    on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
-    reads = sum(load.reads for load in on_disk.values())
-    operations = sum(load.bulk_operations for load in on_disk.values())
-    opens = job.opens / job.seconds
-    read_bytes = sum(load.read_bytes for load in on_disk.values()) / job.seconds
-    per_open = read_bytes / opens if opens else float("inf")
-    if (reads / job.seconds < edge(settings.enter_reads_per_second, view, POLICY.name, job.job)
-            or reads < READ_SHARE * operations or per_open > Classes().small_file_bytes):
-        return
-    share = read_bytes / max(sum(load.read_bytes for load in job.by_target.values()) / job.seconds, 1.0)
-    busy_usec = sum(load.busy_usec for load in on_disk.values()) / operations
-    places = sorted(activities, key=lambda a: (-a.opens, a.directory))
-    more = f" and {count_of(len(places) - 1, 'more directory', 'more directories')}" if len(places) > 1 else ""
-    yield POLICY.finding(
-        view, f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
-        f"{more} and reads {binary_text(per_open)} of each; {percent(share)} of the bytes come from disks, at "
-        f"{reads / job.seconds:.0f} reads/s",
-        HotSmallFilesEvidence(
-            opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,
-            disk_read_share=share, read_operations_share=reads / operations, usec_per_rpc=busy_usec),
-        job=job.job, targets=sorted(t for t, load in on_disk.items() if load.reads),
-        directories=tuple(a.directory for a in places), advice_only=False,
-        advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
-                       f"files in {quoted(places[0].directory)}", "reads need no seeks; "
-                       "tierd does this if [act] on names hot-small-files"),))
+    for name, activities in sorted(by_job.items()):
+        if (job := jobs.get(name)) is None:
+            continue
+        on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
+        reads = sum(load.reads for load in on_disk.values())
+        operations = sum(load.bulk_operations for load in on_disk.values())
+        opens = job.opens / job.seconds
+        read_bytes = sum(load.read_bytes for load in on_disk.values()) / job.seconds
+        per_open = read_bytes / opens if opens else float("inf")
+        if (reads / job.seconds < edge(settings.enter_reads_per_second, view, POLICY.name, job.job)
+                or reads < READ_SHARE * operations or per_open > Classes().small_file_bytes):
+            continue
+        share = read_bytes / max(sum(load.read_bytes for load in job.by_target.values()) / job.seconds, 1.0)
+        busy_usec = sum(load.busy_usec for load in on_disk.values()) / operations
+        places = sorted(activities, key=lambda a: (-a.opens, a.directory))
+        more = f" and {count_of(len(places) - 1, 'more directory', 'more directories')}" if len(places) > 1 else ""
+        yield POLICY.finding(
+            view, f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
+            f"{more} and reads {binary_text(per_open)} of each; {percent(share)} of the bytes come from disks, at "
+            f"{reads / job.seconds:.0f} reads/s",
+            HotSmallFilesEvidence(
+                opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,
+                disk_read_share=share, read_operations_share=reads / operations, usec_per_rpc=busy_usec),
+            job=job.job, targets=sorted(t for t, load in on_disk.items() if load.reads),
+            directories=tuple(a.directory for a in places), advice_only=False,
+            advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
+                           f"files in {quoted(places[0].directory)}", "reads need no seeks; "
+                           "tierd does this if [act] on names hot-small-files"),))
 
 
 def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation) -> Plan:

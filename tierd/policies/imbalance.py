@@ -23,6 +23,7 @@ from lustre.fid import Fid
 from tierd.acts import Verdict
 from tierd.decide.plans import RETRY_SECONDS, Plan, move
 from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, ost_index, osts_of, relocate
+from tierd.detect.advice import room_on
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View
@@ -129,7 +130,7 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
             view, f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
             f"{quoted(pool)} is {percent(others)}",
             FillEvidence(used_share=known[chosen].used, others_used_share=others,
-                         pool_used_share=used_of(known, known)),
+                         pool_used_share=room_on(known, known).used),
             targets=(chosen,), advice_only=False, subject=f"fill of {chosen}",
             advice=_fill_advice(pool, chosen, too_full=sign > 0))
         return
@@ -203,8 +204,8 @@ def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
                                  "the target is in no pool"),))
     may_take = capacity.pools[pool]
     members = [*may_take, *(target for target in capacity.closed.get(pool, ())
-                            if capacity.fill[target].used > used_of(may_take, capacity.fill))]
-    level = used_of(members, capacity.fill)
+                            if capacity.fill[target].used > room_on(may_take, capacity.fill).used)]
+    level = room_on(members, capacity.fill).used
     donors = {ost_index(target) for target in members if capacity.fill[target].used > level + BAND}
     takers = {ost_index(target): level for target in may_take if capacity.fill[target].used < level}
     closed = {ost_index(target) for target in capacity.closed.get(pool, ())}
@@ -215,11 +216,6 @@ def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
     return Plan((), (Refusal(Reason.NOTHING_TO_DO, f"no file found so far can move within pool {pool!r} (idle for "
                              f"{settings.idle_days:g} days, not moved in {REST_DAYS:g} days, not larger than the "
                              "excess of the target)"),))
-
-
-def used_of(members: Collection[str], fill: Mapping[str, TargetFill]) -> float:
-    size = sum(fill[target].size_bytes for target in members)
-    return 1 - sum(fill[target].avail_bytes for target in members) / size if size else 1.0
 
 
 def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Destinations, closed: set[int],

@@ -9,13 +9,13 @@ If one job causes most operations, the job is named: its own change helps more t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tierd.advised import STATAHEAD_BATCH
 from tierd.detect.groups import totals
 from tierd.detect.view import View
-from tierd.model import Advice, Finding, MetadataLoad, MetadataService
+from tierd.model import Advice, Finding, MetadataService
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent, quoted
 from tierd.validators import Positive
@@ -44,50 +44,47 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find each MDS that is the limit of metadata operations. One whose MDTs are unknown is left out."""
-    for service in view.facts.metadata_services:
-        loads = [load for load in view.facts.metadata_loads if load.mdt in service.mdts and load.operations]
-        if sum(load.operations for load in loads) >= settings.min_operations_per_second:
-            yield from of_service(service, loads, view, settings)
-
-
-def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: View,
-               settings: Settings) -> Iterator[Finding]:
-    """The finding about one MDS, or none. ``loads`` are those of its MDTs.
+    """Find each MDS that is the limit of metadata operations. One whose MDTs are unknown is left out.
 
     The MDTs of an MDS share its processors and threads, and each has its own device: the slowest counts.
     """
-    slowest = max((load for load in loads if load.operations >= settings.min_operations_per_second),
-                  key=lambda load: load.usec_per_operation, default=None)
-    subject = f"mds of {service.node}"
-    busy = service.threads > 0 and service.active >= BUSY_SHARE * service.threads
-    waits = service.wait_usec >= edge(settings.enter_wait_usec, view, POLICY.name, "", subject)
-    usec = slowest.usec_per_operation if slowest else 0.0
-    slow = usec >= edge(settings.enter_operation_usec, view, POLICY.name, "", subject)
-    queueing = service.wait_usec >= usec / 2  # an operation that is slow because it waits says nothing about the device
-    if not ((busy and waits) or (slow and not busy and not queueing)):
-        return
-    if slowest and not busy:
-        loads = [slowest]
-    total = sum(load.operations for load in loads)
-    by_job = totals(each for load in loads for each in load.jobs)
-    job = max(sorted(by_job), key=lambda name: by_job[name], default="")
-    share = by_job[job] / total
-    changes = sum(load.creates + load.unlinks for load in loads) / total
-    stats = sum(load.stats for load in loads) / total
-    cause = f"; {quoted(job)} causes {percent(share)} of the operations" if share >= ONE_JOB_SHARE else ""
-    words = (f"requests wait {service.wait_usec / 1000:.1f} ms for a thread, and {service.active:.0f} of "
-             f"{service.threads:.0f} threads are in use: processors, locks or threads limit it" if busy else
-             f"an operation on {quoted(loads[0].mdt)} takes {usec / 1000:.1f} ms with {service.active:.0f} of "
-             f"{service.threads:.0f} threads in use: "
-             + ("the lock of a directory, a processor or the latency of its devices limits it; counters do not tell "
-                "which" if changes >= CHANGE_SHARE else "the latency of its devices limits it"))
-    yield POLICY.finding(
-        view, f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
-        {"requests_per_second": service.requests_per_second, "wait_usec": service.wait_usec, "threads": service.threads,
-         "active": service.active, "operation_usec": usec, "change_share": changes, "stat_share": stats,
-         "one_job_share": share}, targets=(load.mdt for load in loads), subject=subject,
-        advice=_job_advice(job, changes) if cause else _server_advice(service, busy, changes, stats, view))
+    for service in view.facts.metadata_services:
+        loads = [load for load in view.facts.metadata_loads if load.mdt in service.mdts and load.operations]
+        if sum(load.operations for load in loads) < settings.min_operations_per_second:
+            continue
+        slowest = max((load for load in loads if load.operations >= settings.min_operations_per_second),
+                      key=lambda load: load.usec_per_operation, default=None)
+        subject = f"mds of {service.node}"
+        busy = service.threads > 0 and service.active >= BUSY_SHARE * service.threads
+        waits = service.wait_usec >= edge(settings.enter_wait_usec, view, POLICY.name, "", subject)
+        usec = slowest.usec_per_operation if slowest else 0.0
+        slow = usec >= edge(settings.enter_operation_usec, view, POLICY.name, "", subject)
+        # an operation that is slow because it waits says nothing about the device
+        queueing = service.wait_usec >= usec / 2
+        if not ((busy and waits) or (slow and not busy and not queueing)):
+            continue
+        if slowest and not busy:
+            loads = [slowest]
+        total = sum(load.operations for load in loads)
+        by_job = totals(each for load in loads for each in load.jobs)
+        job = max(sorted(by_job), key=lambda name: by_job[name], default="")
+        share = by_job[job] / total
+        changes = sum(load.creates + load.unlinks for load in loads) / total
+        stats = sum(load.stats for load in loads) / total
+        cause = f"; {quoted(job)} causes {percent(share)} of the operations" if share >= ONE_JOB_SHARE else ""
+        words = (f"requests wait {service.wait_usec / 1000:.1f} ms for a thread, and {service.active:.0f} of "
+                 f"{service.threads:.0f} threads are in use: processors, locks or threads limit it" if busy else
+                 f"an operation on {quoted(loads[0].mdt)} takes {usec / 1000:.1f} ms with {service.active:.0f} of "
+                 f"{service.threads:.0f} threads in use: "
+                 + ("the lock of a directory, a processor or the latency of its devices limits it; counters do not "
+                    "tell which" if changes >= CHANGE_SHARE else "the latency of its devices limits it"))
+        yield POLICY.finding(
+            view, f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; "
+            f"{words}{cause}",
+            {"requests_per_second": service.requests_per_second, "wait_usec": service.wait_usec,
+             "threads": service.threads, "active": service.active, "operation_usec": usec, "change_share": changes,
+             "stat_share": stats, "one_job_share": share}, targets=(load.mdt for load in loads), subject=subject,
+            advice=_job_advice(job, changes) if cause else _server_advice(service, busy, changes, stats, view))
 
 
 def _job_advice(job: str, changes: float) -> Iterator[Advice]:

@@ -11,7 +11,7 @@ files stay split; ``hot-small-files`` moves those that are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lustre.layout.size import size_text
@@ -57,32 +57,28 @@ class OutgrownComponentEvidence(Evidence):
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     by_place = grouped((activity.directory, activity) for activity in view.facts.directories)
     for place, parts in sorted(by_place.items(), key=lambda item: (-sum(p.outgrown for p in item[1]), item[0])):
-        yield from _of_directory(place, parts, view, settings)
-
-
-def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Iterator[Finding]:
-    outgrown, created = sum(p.outgrown for p in parts), sum(p.creates for p in parts)
-    job = max(parts, key=lambda p: (p.outgrown, p.job)).job
-    share = outgrown / max(created, outgrown, 1)
-    least = edge(settings.enter, view, POLICY.name, job, place)
-    if outgrown < settings.min_files or share < least or not place.startswith("/"):
-        return
-    layout = view.facts.default_layouts.get(place)
-    end = layout.components[0].extent_end if layout is not None and len(layout.components) > 1 else None
-    if place in view.facts.default_layouts and end is None:
-        return  # no composite default layout: these files were created with a layout of their own
-    pools = view.pools_of(place)
-    boundary = f"; present size: {size_text(end)}" if end else ""
-    yield POLICY.finding(
-        view, f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their first "
-        f"component ({percent(share)}{boundary}); such a file has two objects and still needs seeks on disks",
-        OutgrownComponentEvidence(files_outgrown=outgrown, files_created=created, share=share,
-                                  component_bytes=end or 0, seconds=view.facts.directory_seconds),
-        job=job, directories=(place,), subject=place, advice_only=False,
-        advice=() if not has_free_space(view, view.flash) else (
-                Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "
-                       f"{quoted(place)}", "with a SIZE that holds whole files", "new files are no longer split; "
-                       "a default layout without a first component has the same effect"),))
+        outgrown, created = sum(p.outgrown for p in parts), sum(p.creates for p in parts)
+        job = max(parts, key=lambda p: (p.outgrown, p.job)).job
+        share = outgrown / max(created, outgrown, 1)
+        least = edge(settings.enter, view, POLICY.name, job, place)
+        if outgrown < settings.min_files or share < least or not place.startswith("/"):
+            continue
+        layout = view.facts.default_layouts.get(place)
+        end = layout.components[0].extent_end if layout is not None and len(layout.components) > 1 else None
+        if place in view.facts.default_layouts and end is None:
+            continue  # no composite default layout: these files were created with a layout of their own
+        pools = view.pools_of(place)
+        boundary = f"; present size: {size_text(end)}" if end else ""
+        yield POLICY.finding(
+            view, f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their "
+            f"first component ({percent(share)}{boundary}); such a file has two objects and still needs seeks on disks",
+            OutgrownComponentEvidence(files_outgrown=outgrown, files_created=created, share=share,
+                                      component_bytes=end or 0, seconds=view.facts.directory_seconds),
+            job=job, directories=(place,), subject=place, advice_only=False,
+            advice=() if not has_free_space(view, view.flash) else (
+                    Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "
+                           f"{quoted(place)}", "with a SIZE that holds whole files", "new files are no longer split; "
+                           "a default layout without a first component has the same effect"),))
 
 
 def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situation) -> Plan:

@@ -46,9 +46,21 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                     for client in recently_seen(view) for load in client.rpcs
                     if load.kind == "osc" and (why := cause(client, load, view, settings)))
     for subject, pairs in sorted(found.items()):
-        advice = tuple(advise(subject, pairs, view))
-        if advice:
-            yield finding(subject, pairs, view, advice)
+        if not (advice := tuple(advise(subject, pairs, view))):
+            continue
+        _, pool, direction, why = subject
+        limit = min(load.max_pages for _, load in pairs)
+        rpcs = sum(sum(load.pages.values()) for _, load in pairs)
+        mean = sum(mean_pages(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
+        at_limit = sum(share_at(load.max_pages, load.pages) * sum(load.pages.values()) for _, load in pairs) / rpcs
+        size, most = binary_text(mean * PAGE_BYTES), binary_text(limit * PAGE_BYTES)
+        where = client_names([client for client, _ in pairs])
+        which = f"{direction} RPCs{f' to pool {quoted(pool)}' if pool else ''} on {where}"
+        words = (f"{percent(at_limit)} of {rpcs:.0f} {which} have the maximum size of {most}"
+                 if why == AT_LIMIT else f"{which} have {size} on average; the maximum is {most}")
+        yield POLICY.finding(view, words, {
+            "mean_rpc_bytes": mean * PAGE_BYTES, "max_rpc_bytes": limit * PAGE_BYTES, "full_share": at_limit,
+            "rpcs": rpcs, "clients": len(pairs)}, subject=" ".join(subject), advice=advice)
 
 
 def mean_pages(load: RpcLoad) -> float:
@@ -70,23 +82,6 @@ def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> 
         return AT_LIMIT
     subject = " ".join((client.fsname, load.pool, load.direction, UNFILLED))
     return UNFILLED if mean * edge(1 / FILL, view, POLICY.name, "", subject) < load.max_pages else ""
-
-
-def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
-            advice: tuple[Advice, ...]) -> Finding:
-    _, pool, direction, why = subject
-    clients = [client for client, _ in pairs]
-    limit = min(load.max_pages for _, load in pairs)
-    rpcs = sum(sum(load.pages.values()) for _, load in pairs)
-    mean = sum(mean_pages(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
-    at_limit = sum(share_at(load.max_pages, load.pages) * sum(load.pages.values()) for _, load in pairs) / rpcs
-    size, most = binary_text(mean * PAGE_BYTES), binary_text(limit * PAGE_BYTES)
-    which = f"{direction} RPCs{f' to pool {quoted(pool)}' if pool else ''} on {client_names(clients)}"
-    words = (f"{percent(at_limit)} of {rpcs:.0f} {which} have the maximum size of {most}"
-             if why == AT_LIMIT else f"{which} have {size} on average; the maximum is {most}")
-    return POLICY.finding(view, words, {
-        "mean_rpc_bytes": mean * PAGE_BYTES, "max_rpc_bytes": limit * PAGE_BYTES, "full_share": at_limit, "rpcs": rpcs,
-        "clients": len(clients)}, subject=" ".join(subject), advice=advice)
 
 
 def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]],

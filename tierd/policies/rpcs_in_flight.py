@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, share_at, targets_of_pool
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Finding, RpcLoad
+from tierd.model import Advice, ClientLoad, Finding
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent, quoted
 from tierd.validators import Positive, Share
@@ -41,25 +41,20 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                     and share_at(load.max_in_flight, load.in_flight) >= edge(
                         settings.enter, view, POLICY.name, "", " ".join(subject)))
     for subject, pairs in sorted(found.items()):
-        fsname, kind, pool, _ = subject
+        fsname, kind, pool, direction = subject
         disks = targets_of_pool(view, fsname, pool) - set(view.flash) if kind == "osc" else frozenset()
         at_once = mean_concurrent_rpcs(view.profiles(RECENT_SECONDS), disks) or 0.0  # more would only wait there
-        if min(load.max_in_flight for _, load in pairs) < MAX_RPCS_IN_FLIGHT and at_once <= MAX_AT_WORK:
-            yield finding(subject, pairs, view)
-
-
-def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View) -> Finding:
-    _, kind, pool, direction = subject
-    clients = [client for client, _ in pairs]
-    limit = min(load.max_in_flight for _, load in pairs)
-    rpcs = sum(load.rpcs for _, load in pairs)
-    share = sum(share_at(load.max_in_flight, load.in_flight) * load.rpcs for _, load in pairs) / rpcs
-    place = f"pool {quoted(pool)}" if kind == "osc" and pool else quoted(pool) if pool else "all targets"
-    return POLICY.finding(
-        view, f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} RPCs "
-        f"in flight, on {client_names(clients)}",
-        {"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": len(clients)},
-        subject=" ".join(subject), advice=advise(subject, clients, limit))
+        limit = min(load.max_in_flight for _, load in pairs)
+        if limit >= MAX_RPCS_IN_FLIGHT or at_once > MAX_AT_WORK:
+            continue
+        clients, rpcs = [client for client, _ in pairs], sum(load.rpcs for _, load in pairs)
+        share = sum(share_at(load.max_in_flight, load.in_flight) * load.rpcs for _, load in pairs) / rpcs
+        place = f"pool {quoted(pool)}" if kind == "osc" and pool else quoted(pool) if pool else "all targets"
+        yield POLICY.finding(
+            view, f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} "
+            f"RPCs in flight, on {client_names(clients)}",
+            {"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": len(clients)},
+            subject=" ".join(subject), advice=advise(subject, clients, limit))
 
 
 def advise(subject: tuple[str, str, str, str], clients: Sequence[ClientLoad], limit: float) -> Iterator[Advice]:

@@ -13,7 +13,7 @@ most half of the free space above the reserve.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lustre.layout.model import Component, Layout
@@ -22,11 +22,11 @@ from tierd.decide import plans
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.decide.restripe import MAX_SETTLE_SECONDS
 from tierd.decide.sizing import boundary
-from tierd.detect.accelerators import Accelerator, absorbs, accelerators
+from tierd.detect.accelerators import absorbs, accelerators
 from tierd.detect.advice import has_free_space, hints, works_on_several_nodes
 from tierd.detect.attribution import directories
 from tierd.detect.groups import totals
-from tierd.detect.profile import Classes, Profile
+from tierd.detect.profile import Classes
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding, Table
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
@@ -93,52 +93,43 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     jobs = view.profiles(LATEST_SECONDS)
     rates = totals((target, load.bulk_operations / job.seconds) for job in jobs.values()
                    for target, load in job.by_target.items())
+    # small writes that an accelerator absorbs count as writes to flash
     accelerated = accelerators(view.facts.disk_writes)
-    found = [seen for job in jobs.values() if (seen := of_job(job, rates, view, settings, accelerated)) is not None]
+    flash, found = view.flash, list[tuple[float, Finding]]()
+    for job in jobs.values():
+        small = job.small_rpc_share(Classes().small_rpc_bytes)
+        if (small < edge(settings.enter, view, POLICY.name, job.job)
+                or (job.files and job.total.bulk_operations / job.files <= RPCS_PER_FILE)):
+            continue
+        on_disk = {target: load for target, load in job.by_target.items()
+                   if target not in flash and load.bulk_operations and not absorbs(accelerated.get(target), load)}
+        busiest = max((small * load.bulk_operations / job.seconds for target, load in on_disk.items()
+                       if load.bulk_operations / job.seconds >= TARGET_SHARE * rates[target]), default=0.0)
+        if busiest < settings.min_rpcs_per_second:
+            continue
+        rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
+        per_mib = job.total.bulk_operations * MIB / max(job.total.moved_bytes, 1.0)
+        places = directories(view.activities(job.job, view.windows[0].start))
+        flash_pool = view.pools_of(places[0] if places else "/").flash
+        found.append((rate, POLICY.finding(
+            view, f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
+            f"{count_of(len(on_disk), 'disk target')}, {percent(small)} of them small: {per_mib:.0f} operations per "
+            "MiB; an efficient job needs about 1",
+            SmallRandomIoEvidence(
+                rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
+                mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.read_share,
+                seconds=view.seconds_active[job.job]), job=job.job, targets=sorted(on_disk), directories=places,
+            advice=(
+                *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
+                          f"the files of {quoted(job.job)}, when closed",
+                          "flash needs no seeks; move whole files, because a first component on flash does not help")]
+                  if has_free_space(view, view.flash) else []),
+                Advice("use larger records, collective buffering (MPI-IO, HDF5) or a node-local copy",
+                       f"in {quoted(job.job)}",
+                       f"up to {per_mib:.0f} times fewer operations for the same bytes"),
+                *(hints(job.job, job.mean_rpc_bytes, job.read_share, max(len(on_disk), 1))
+                  if works_on_several_nodes(job.job, places, view) else ())))))
     yield from (finding for _, finding in sorted(found, key=lambda each: -each[0]))
-
-
-def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Settings,
-           accelerated: Mapping[str, Accelerator]) -> tuple[float, Finding] | None:
-    """The job's RPCs per second on disks and the finding about it, or None.
-
-    ``rates`` are the RPCs per second of each target, by all jobs. Small writes to targets in ``accelerated`` count as
-    writes to flash, if their accelerators absorb them.
-    """
-    small = job.small_rpc_share(Classes().small_rpc_bytes)
-    if (small < edge(settings.enter, view, POLICY.name, job.job)
-            or (job.files and job.total.bulk_operations / job.files <= RPCS_PER_FILE)):
-        return None
-    flash = view.flash
-    on_disk = {target: load for target, load in job.by_target.items()
-               if target not in flash and load.bulk_operations
-               and not absorbs(accelerated.get(target), load)}
-    busiest = max((small * load.bulk_operations / job.seconds for target, load in on_disk.items()
-                   if load.bulk_operations / job.seconds >= TARGET_SHARE * rates[target]), default=0.0)
-    if busiest < settings.min_rpcs_per_second:
-        return None
-    rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
-    per_mib = job.total.bulk_operations * MIB / max(job.total.moved_bytes, 1.0)
-    places = directories(view.activities(job.job, view.windows[0].start))
-    flash_pool = view.pools_of(places[0] if places else "/").flash
-    return rate, POLICY.finding(
-        view, f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
-        f"{count_of(len(on_disk), 'disk target')}, {percent(small)} of them small: {per_mib:.0f} operations per MiB; "
-        "an efficient job needs about 1",
-        SmallRandomIoEvidence(
-            rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
-            mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.read_share,
-            seconds=view.seconds_active[job.job]), job=job.job, targets=sorted(on_disk), directories=places,
-        advice=(
-            *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
-                      f"the files of {quoted(job.job)}, when closed",
-                      "flash needs no seeks; move whole files, because a first component on flash does not help")]
-              if has_free_space(view, view.flash) else []),
-            Advice("use larger records, collective buffering (MPI-IO, HDF5) or a node-local copy",
-                   f"in {quoted(job.job)}",
-                   f"up to {per_mib:.0f} times fewer operations for the same bytes"),
-            *(hints(job.job, job.mean_rpc_bytes, job.read_share, max(len(on_disk), 1))
-              if works_on_several_nodes(job.job, places, view) else ())))
 
 
 def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation) -> Plan:

@@ -181,8 +181,8 @@ def test_every_plan_brings_the_pool_nearer_to_even_and_ends(
         used: tuple[float, ...], drawn: list[tuple[list[int], int]]) -> None:
     where = capacity(*used)
     files = {f"/d/f{n:03d}": file(n, *osts, size=size) for n, (osts, size) in enumerate(drawn)}
-    level = imbalance.used_of(MEMBERS, where.fill)
     after = {n: where.fill[target].used for n, target in enumerate(MEMBERS)}
+    level = sum(after.values()) / len(after)
     seen: Counter[str] = Counter()
     for _ in range(len(files) + 2):
         fill = {MEMBERS[n]: TargetFill(100 * GB, round(100 * GB * (1 - share))) for n, share in after.items()}
