@@ -125,16 +125,14 @@ def profiles(windows: Sequence[Window], jobs: Collection[str] | None = None) -> 
         each = [some.rows(some.jobs_among(jobs)) for some in each]
     active = grouped((job, window) for window, some in zip(windows, each, strict=True)
                      for job in set(some.job.tolist()))
-    loads, by_target = together(each), defaultdict[str, dict[str, JobLoad]](dict)
+    loads, by_target, found = together(each), defaultdict[str, dict[str, JobLoad]](dict), {}
     for load in loads.values_by_row():
         by_target[load.job][load.target] = load
-    return {each.job: profile(each, active[each.job], by_target[each.job]) for each in loads.by_job().values_by_row()}
-
-
-def profile(total: JobLoad, active: Sequence[Window], loads: Mapping[str, JobLoad]) -> Profile:
-    """Profile of one job, from its loads, together and by target, and the windows in which it was active."""
-    namespace = [w.namespace[total.job] for w in active if total.job in w.namespace]
-    return Profile(
-        total.job, sum([w.end - w.start for w in active]), loads, total,
-        closes=sum([n.closes for n in namespace]), creates=sum([n.creates for n in namespace]),
-        closing_share=sum([n.closes > 0 for n in namespace]) / len(active), opens=sum([n.opens for n in namespace]))
+    for total in loads.by_job().values_by_row():
+        job, here = total.job, active[total.job]
+        namespace = [w.namespace[job] for w in here if job in w.namespace]
+        found[job] = Profile(
+            job, sum([w.end - w.start for w in here]), by_target[job], total,
+            closes=sum([n.closes for n in namespace]), creates=sum([n.creates for n in namespace]),
+            closing_share=sum([n.closes > 0 for n in namespace]) / len(here), opens=sum([n.opens for n in namespace]))
+    return found

@@ -6,7 +6,7 @@ MDT stops every user. New directories can go to other MDTs at no cost; existing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -31,45 +31,36 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    yield from _fill_findings(view, settings)
-    yield from _load_findings(view, settings)
-
-
-def _fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
     known = view.facts.metadata
-    if len(known) < 2 or len(known) < view.facts.metadata_targets:
-        return  # the space of some MDT is unknown
-    fullest = max(sorted(known), key=lambda mdt: known[mdt].used)
-    others = median(fill.used for mdt, fill in known.items() if mdt != fullest)
-    subject = f"fill of {fullest}"
-    if known[fullest].used - others < edge(settings.enter_fill, view, POLICY.name, "", subject):
-        return
-    emptiest = min(sorted(known), key=lambda mdt: known[mdt].used)
-    yield POLICY.finding(
-        view, f"{quoted(fullest)} is {percent(known[fullest].used)} full (bytes or inodes); the median of the other "
-        f"MDTs is {percent(others)}",
-        {"used_share": known[fullest].used, "others_used_share": others, "inodes_free": known[fullest].inodes_free},
-        targets=(fullest,), subject=subject, advice=advice(fullest, emptiest))
-
-
-def _load_findings(view: View, settings: Settings) -> Iterator[Finding]:
+    used = {mdt: fill.used for mdt, fill in known.items()}
+    for fullest, emptiest, rest in apart(used, view.facts.metadata_targets):
+        others, subject = median(rest), f"fill of {fullest}"
+        if used[fullest] - others >= edge(settings.enter_fill, view, POLICY.name, "", subject):
+            yield POLICY.finding(
+                view, f"{quoted(fullest)} is {percent(used[fullest])} full (bytes or inodes); the median of the other "
+                f"MDTs is {percent(others)}",
+                {"used_share": used[fullest], "others_used_share": others, "inodes_free": known[fullest].inodes_free},
+                targets=(fullest,), subject=subject, advice=advice(fullest, emptiest))
     loads = {load.mdt: load for load in view.facts.metadata_loads}
-    if len(loads) < 2 or len(loads) < view.facts.metadata_targets:
-        return
-    busiest = max(sorted(loads), key=lambda mdt: loads[mdt].operations)
-    rate = loads[busiest].operations
-    others = sum(load.operations for mdt, load in loads.items() if mdt != busiest) / (len(loads) - 1)
-    subject = f"load of {busiest}"
-    least = edge(settings.enter_load, view, POLICY.name, "", subject) * others
-    if rate < max(settings.min_operations_per_second, least):
-        return
-    calmest = min(sorted(loads), key=lambda mdt: loads[mdt].operations)
-    jobs = [job for job, _ in loads[busiest].jobs]
-    yield POLICY.finding(
-        view, f"{quoted(busiest)} does {rate:.0f} operations/s; the other MDTs do {others:.0f} operations/s on "
-        f"average; the busiest jobs there are {first_names(jobs)}",
-        {"operations_per_second": rate, "others_operations_per_second": others},
-        targets=(busiest,), subject=subject, advice=advice(busiest, calmest))
+    rates = {mdt: load.operations for mdt, load in loads.items()}
+    for busiest, calmest, rest in apart(rates, view.facts.metadata_targets):
+        others, subject = sum(rest) / len(rest), f"load of {busiest}"
+        least = edge(settings.enter_load, view, POLICY.name, "", subject) * others
+        if rates[busiest] >= max(settings.min_operations_per_second, least):
+            yield POLICY.finding(
+                view, f"{quoted(busiest)} does {rates[busiest]:.0f} operations/s; the other MDTs do {others:.0f} "
+                "operations/s on average; the busiest jobs there are "
+                f"{first_names(job for job, _ in loads[busiest].jobs)}",
+                {"operations_per_second": rates[busiest], "others_operations_per_second": others},
+                targets=(busiest,), subject=subject, advice=advice(busiest, calmest))
+
+
+def apart(values: Mapping[str, float], targets: int) -> Iterator[tuple[str, str, Sequence[float]]]:
+    """The MDT with most, the one with least, and what all but the first have; nothing while one of them is unknown."""
+    if len(values) >= max(2, targets):
+        most = max(sorted(values), key=lambda mdt: values[mdt])
+        yield (most, min(sorted(values), key=lambda mdt: values[mdt]),
+               [value for mdt, value in values.items() if mdt != most])
 
 
 def advice(mdt: str, other: str) -> tuple[Advice, ...]:

@@ -93,15 +93,6 @@ COMPARABLE = 0.5, 2.0
 """Change of the whole file system, as a ratio, outside of which a job's own rates cannot be compared."""
 
 
-def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates, now: Rates, finding: Finding,
-                  settings: Settings) -> float:
-    touched = jobs_on_targets((*before, *later), set(finding.targets))
-    least = MIN_CONTROL_SHARE * median(was.get(finding.victim, (0.0,)))
-    ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {*finding.aggressors}
-              if median(was[job]) >= least and relative_variation(was[job]) <= MAX_CONTROL_VARIATION]
-    return median(ratios) if len(ratios) >= settings.min_controls else 1.0
-
-
 def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
     """Steady jobs in ``whom`` that lost more than allowed, with their loss as a fraction."""
     found: dict[str, float] = {}
@@ -323,7 +314,11 @@ def harmed_by(before: Sequence[Window], later: Sequence[Window], near: Set[str],
     bytes on the targets, or metadata operations anywhere, with their loss; without ``spared``.
     """
     was, now = compared_rates(before, later, MOVED)
-    elsewhere = control_ratio(before, later, was, now, finding, settings=settings)
+    touched = jobs_on_targets((*before, *later), set(finding.targets))
+    least = MIN_CONTROL_SHARE * median(was.get(finding.victim, (0.0,)))
+    ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {*finding.aggressors}
+              if median(was[job]) >= least and relative_variation(was[job]) <= MAX_CONTROL_VARIATION]
+    elsewhere = median(ratios) if len(ratios) >= settings.min_controls else 1.0
     harmed = harmed_jobs(was, now, near - spared, elsewhere, settings)
     if not operations:
         return elsewhere, harmed
