@@ -1,13 +1,7 @@
 """Gives files the stripes that striping guides advise: shared files, streams on one target, small files on many.
 
-The rules of the NOTUR guide and of DDN's slides on overstriping:
-
-* Many processes, one file: as many stripes as processes, up to the targets of the pool; beyond that, several objects on
-  each target (overstriping), each with locks of its own.
-* Few large files: 2 to 8 stripes. The number grows with the root of the size, as in ``lfs migrate -A``.
-* Many small files: one stripe.
-* Stripe size: a record of the application lies in one stripe. 1 MiB is enough for small records; for a file of many
-  clients the guide measured 32 MiB as best on one of two machines, and no difference on the other.
+How many, the policies say. A record of the application lies in one stripe: 1 MiB is enough for small records; for a
+file of many clients the NOTUR guide measured 32 MiB as best on one of two machines, and no difference on the other.
 
 New files get a default layout, which moves no data: its first component keeps one stripe, so that small files beside
 large ones have one object. A closed file is rewritten only if the job uses it again, and the time that it is expected

@@ -55,6 +55,12 @@ def traffic(jobs: Mapping[str, Profile], targets: Collection[str], direction: st
             yield JobTraffic(job, moved, rpcs)
 
 
+def sizes_read(view: View, of: str = "") -> Mapping[str, float]:
+    """Mean bytes per opened file of each job that reads from targets whose names begin so."""
+    targets = {target for window in view.windows for target, _ in window.loads if target.startswith(of)}
+    return {part.job.job: part.bytes_per_file for part in traffic(view.profiles(), targets, "read")}
+
+
 def rpcs_saved(parts: Iterable[JobTraffic], rpc_bytes: float) -> float | None:
     """Share of RPCs saved if each has ``rpc_bytes`` or the size of the file. None if there are no RPCs.
 

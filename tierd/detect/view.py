@@ -19,6 +19,9 @@ from tierd.model import Activities, Facts, PoolPair, Table, Window
 from tierd.text import percent, rate_text
 from tierd.validators import Positive, Share
 
+LATEST_SECONDS, RECENT_SECONDS = 30.0, 60.0
+"""The last half minute shows what a job does now. Loads that vary more are measured over two."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -47,7 +50,7 @@ class View:
         return tuple(dict.fromkeys(target for pools in self.pool_pairs
                                    for target in self.facts.pools.get(pools.flash, ())))
 
-    def recent(self, seconds: float) -> Sequence[Window]:
+    def recent(self, seconds: float = RECENT_SECONDS) -> Sequence[Window]:
         return [window for window in self.windows if window.end > self.now - seconds]
 
     @cached_property
@@ -55,7 +58,7 @@ class View:
         """Seconds of all windows in which each job was active."""
         return totals((job, window.seconds) for window in self.windows for job in window.jobs)
 
-    def profiles(self, seconds: float) -> Mapping[str, Profile]:
+    def profiles(self, seconds: float = RECENT_SECONDS) -> Mapping[str, Profile]:
         if seconds not in self.memory:
             self.memory[seconds] = profiles(self.recent(seconds))
         return self.memory[seconds]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tierd.detect.advice import has_free_space, room_on
 from tierd.detect.view import View
 from tierd.model import Advice, Finding
-from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
+from tierd.policies.protocol import Common, Policy
 from tierd.text import bytes_text, first_names, percent, quoted, rate_text
 from tierd.validators import Positive, Share
 
@@ -44,8 +44,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         if not fills or (room.used < enter and (room.used < HALF or full_in > settings.horizon_seconds)):
             continue
         writers = Counter({job.job: int(sum(load.write_bytes for target, load in job.by_target.items()
-                                            if target in fills)) for job in view.profiles(RECENT_SECONDS).values()})
-        written = writers.total() / sum(window.seconds for window in view.recent(RECENT_SECONDS))
+                                            if target in fills)) for job in view.profiles().values()})
+        written = writers.total() / sum(window.seconds for window in view.recent())
         growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
         when = growth if full_in < 86_400 else ""
         who = first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total()

@@ -21,9 +21,9 @@ from tierd.decide.plans import Plan
 from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes
-from tierd.detect.view import View
+from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Action, Advice, Candidate, Evidence, Finding, Table
-from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, Use, edge
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Use, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, count_of, percent, quoted
 from tierd.validators import AtLeastOne, Count, Factor, Positive

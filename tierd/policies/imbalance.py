@@ -28,18 +28,7 @@ from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Evidence, Facts, Finding, JobLoad, StoredFile, Table, TargetFill
-from tierd.policies.protocol import (
-    LEAVE,
-    RECENT_SECONDS,
-    Common,
-    MoveJudge,
-    MoveRun,
-    Policy,
-    Situation,
-    Tables,
-    Walk,
-    edge,
-)
+from tierd.policies.protocol import LEAVE, Common, MoveJudge, MoveRun, Policy, Situation, Tables, Walk, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
 from tierd.validators import Count, NotNegative, Positive, Ratio, Share, ShareOrNone
@@ -99,7 +88,7 @@ class FillEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    loads = grouped(each for job in view.profiles(RECENT_SECONDS).values() for each in job.by_target.items())
+    loads = grouped(each for job in view.profiles().values() for each in job.by_target.items())
     for pool, members in sorted(view.facts.pools.items()):
         if len(members) > 1:
             yield from fill_findings(pool, members, view, settings)
@@ -159,7 +148,7 @@ def _fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...
 
 def load_findings(pool: str, members: Sequence[str], loads: Mapping[str, Sequence[JobLoad]], view: View,
                   settings: Settings) -> Iterator[Finding]:
-    seconds = sum(window.seconds for window in view.recent(RECENT_SECONDS))
+    seconds = sum(window.seconds for window in view.recent())
     least = {"moved_bytes": MIN_BYTES_PER_SECOND, "operations": MIN_OPERATIONS_PER_SECOND}
     for of, enough in least.items():
         rates = {target: sum(float(getattr(load, of)) for load in loads.get(target, ())) / seconds
@@ -171,7 +160,7 @@ def load_findings(pool: str, members: Sequence[str], loads: Mapping[str, Sequenc
             continue
         most, total = max(loads[busiest], key=lambda load: load.operations), sum(
             load.operations for load in loads[busiest])
-        job, profile = most.job, view.profiles(RECENT_SECONDS)[most.job]
+        job, profile = most.job, view.profiles()[most.job]
         in_pool = sum(profile.by_target[member].moved_bytes for member in members if member in profile.by_target)
         spread = most.moved_bytes >= 0.5 * in_pool > 0 and not is_small_files(profile, Classes())
         shown, instead = ((rate_text(rate), rate_text(others)) if of == "moved_bytes" else

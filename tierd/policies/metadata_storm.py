@@ -26,7 +26,7 @@ from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind, Verdict
 from tierd.decide.plans import Plan
-from tierd.detect.advice import traffic
+from tierd.detect.advice import sizes_read
 from tierd.detect.groups import covering, grouped, totals
 from tierd.detect.view import View
 from tierd.model import (
@@ -40,7 +40,7 @@ from tierd.model import (
     Finding,
     Table,
 )
-from tierd.policies.protocol import LEAVE, RECENT_SECONDS, Common, DefaultJudge, Policy, Situation, edge
+from tierd.policies.protocol import LEAVE, Common, DefaultJudge, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted
 from tierd.verify.judgement import Judgement
@@ -166,6 +166,7 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
     parent = parent_of(place)
     added = max(0, sum(p.creates - p.unlinks for p in view.facts.directories if p.directory == place))
     nodes, on_nodes = nodes_of(parts, view.facts.job_nodes)
+    sizes = sizes_read(view)  # one that is unknown counts as tiny
     return POLICY.finding(
         view, f"{quoted(subject)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
         f"{percent(share)} of all metadata operations, by {first_names(jobs)}{on_nodes}{_placement_text(placement)}",
@@ -176,7 +177,7 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
                               parent_operations_per_second=rate_below(parent, view.facts) if parent else 0.0),
         directories=tuple(places), subject=subject, advice_only=False,
         advice=(*(() if nodes == 1 else spread_advice(places, view.facts.metadata_targets, placement, added)),
-                *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view))))
+                *advise(place, (creates, opens, unlinks), tiny=all(sizes.get(job, 0) <= DOM_BYTES for job in jobs))))
 
 
 def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -> tuple[int, str]:
@@ -230,14 +231,6 @@ def work_together(some: Sequence[DirectoryActivity], others: Sequence[DirectoryA
     A directory for each process has one node, so stripes do not help it.
     """
     return len({nid for each in some for nid in each.clients} & {nid for each in others for nid in each.clients}) > 1
-
-
-def files_are_tiny(jobs: Sequence[str], view: View) -> bool:
-    """Whether the files that jobs read fit the component on the MDT, on average. Unknown sizes count as fitting."""
-    known = view.profiles(RECENT_SECONDS)
-    every = frozenset(target for window in view.windows for target, _ in window.loads)
-    parts = [part for part in traffic(known, every, "read") if part.job.job in jobs]
-    return all(part.bytes_per_file <= DOM_BYTES for part in parts)
 
 
 def spread_advice(places: Sequence[str], metadata_targets: int, placement: DirectoryPlacement | None,

@@ -16,7 +16,7 @@ from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.loads import OTHER_OPERATIONS, READS, Loads
 from tierd.model import Advice, Finding
-from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
+from tierd.policies.protocol import Common, Policy
 from tierd.text import count_of, first_names
 from tierd.validators import Positive
 
@@ -39,7 +39,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     yield from of_nodes("clients", clients, CLIENT_DRIVER, view)
     if not servers:
         return
-    recent = view.recent(RECENT_SECONDS)
+    recent = view.recent()
     served = sum(Loads.of(window.loads).numbers[:, READS:OTHER_OPERATIONS].sum() for window in recent)
     if _enough(served / max(sum(window.seconds for window in recent), 1e-9), "servers", view, settings):
         yield from of_nodes("servers", servers, SERVER_DRIVER, view)

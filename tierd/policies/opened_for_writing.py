@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tierd.detect.view import View
 from tierd.model import Advice, Finding
-from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
+from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent, quoted
 from tierd.validators import AtLeastOne, Share
 
@@ -31,7 +31,7 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    jobs = view.profiles(RECENT_SECONDS)
+    jobs = view.profiles()
     for activity in view.facts.directories:
         job, least = jobs.get(activity.job), edge(settings.enter, view, POLICY.name, activity.job, activity.directory)
         if (job is not None and not activity.creates

@@ -36,8 +36,6 @@ class JudgedBy(Enum):
     """Nothing is measured for a job: the case closes when its finding ends."""
 
 
-LATEST_SECONDS, RECENT_SECONDS = 30.0, 60.0
-"""The last half minute shows what a job does now. Loads that vary more are measured over two."""
 LEAVE = 2 / 3
 """A finding ends at this share of the threshold at which it begins, so that it does not flicker. A choice."""
 

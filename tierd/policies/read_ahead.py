@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, traffic
+from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, sizes_read
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Finding
-from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
+from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent
 from tierd.validators import Positive, Share
 
@@ -48,7 +48,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         hits, misses, discarded, jumps, budget_used_up = (
             sum(client.read_ahead.get(event, 0.0) for client in clients) for event in EVENTS)
         words, advice = DESCRIPTIONS[why], tuple(advise(why, fsname, clients))
-        if not advice or only_small_files(fsname, view):
+        # files that are read ahead as a whole; unknown if no job is known
+        if not advice or max(sizes_read(view, f"{fsname}-").values(), default=float("inf")) <= WHOLE_READ_BYTES:
             continue
         yield POLICY.finding(
             view, f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
@@ -72,13 +73,6 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
     if discarded >= DISCARDED_SHARE * max(hits + discarded, 1.0):
         return DISCARDED
     return JUMPING if jumping and low(JUMPING) else ""
-
-
-def only_small_files(fsname: str, view: View) -> bool:
-    """Whether all files that jobs read are small enough for whole-file read-ahead. False if no job is known."""
-    targets = {target for window in view.windows for target, _ in window.loads if target.startswith(f"{fsname}-")}
-    parts = list(traffic(view.profiles(RECENT_SECONDS), targets, "read"))
-    return bool(parts) and all(part.bytes_per_file <= WHOLE_READ_BYTES for part in parts)
 
 
 DESCRIPTIONS = {

@@ -16,7 +16,7 @@ from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_io
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Finding, RpcLoad
-from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
+from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import binary_text, percent, quoted
 from tierd.validators import Positive
 
@@ -95,7 +95,7 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
     accepted = min((view.facts.max_rpc_bytes.get(target, 0) for target in targets), default=0)  # 0: not known of all
     wanted = USUAL_RPC_BYTES if not accepted else accepted if accepted > limit_bytes else RPC_BYTES
     rpc_bytes = wanted if why == AT_LIMIT else limit_bytes
-    parts = list(traffic(view.profiles(RECENT_SECONDS), targets, direction))
+    parts = list(traffic(view.profiles(), targets, direction))
     saved = rpcs_saved(parts, rpc_bytes)
     if saved is not None and saved < MIN_SAVED:
         return

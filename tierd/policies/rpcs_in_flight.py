@@ -14,7 +14,7 @@ from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_see
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Finding
-from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
+from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent, quoted
 from tierd.validators import Positive, Share
 
@@ -43,7 +43,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for subject, pairs in sorted(found.items()):
         fsname, kind, pool, direction = subject
         disks = targets_of_pool(view, fsname, pool) - set(view.flash) if kind == "osc" else frozenset()
-        at_once = mean_concurrent_rpcs(view.profiles(RECENT_SECONDS), disks) or 0.0  # more would only wait there
+        at_once = mean_concurrent_rpcs(view.profiles(), disks) or 0.0  # more would only wait there
         limit = min(load.max_in_flight for _, load in pairs)
         if limit >= MAX_RPCS_IN_FLIGHT or at_once > MAX_AT_WORK:
             continue

@@ -18,9 +18,9 @@ from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, Stripes, defaults,
 from tierd.detect.advice import hints, works_on_several_nodes
 from tierd.detect.groups import covering
 from tierd.detect.profile import Profile
-from tierd.detect.view import View
+from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Advice, Evidence, Finding, SharedFile
-from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import count_of, quoted
 from tierd.validators import AtLeastTwo, Ratio

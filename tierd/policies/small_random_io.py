@@ -27,9 +27,9 @@ from tierd.detect.advice import has_free_space, hints, works_on_several_nodes
 from tierd.detect.attribution import directories
 from tierd.detect.groups import totals
 from tierd.detect.profile import Classes
-from tierd.detect.view import View
+from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding, Table
-from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, bytes_text, count_of, percent, quoted
 from tierd.validators import Bytes, Count, Factor, Positive, Share, ShareOrAll

@@ -21,9 +21,9 @@ from tierd.decide.plans import Plan, fitting, may_get_default, missing_pool, mov
 from tierd.decide.restripe import Restripe, Stripes
 from tierd.detect.attribution import directories
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
-from tierd.detect.view import View
+from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Action, Advice, Evidence, Finding, Window
-from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent, quoted, rate_text
 from tierd.validators import AtLeastTwo, Positive
@@ -158,7 +158,8 @@ def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, se
 
 
 def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes:
-    """Stripes of one of few large files: 2 to 8, and no more than targets.
+    """Stripes of one of few large files: 2 to 8, and no more than targets; as the root of the size, as in
+    ``lfs migrate -A``.
 
     >>> [stream_stripes(gib << 30, 0, 96).count for gib in (0, 1, 4, 16, 1000)]
     [2, 2, 3, 5, 8]
