@@ -90,6 +90,10 @@ def may_get_default(where: str, capacity: Capacity) -> bool:
     return where.startswith("/") and where != "/" and where in capacity.default_layouts
 
 
+def new_default(finding: Finding, where: str, layout: Layout, why: str) -> Action:
+    return Action(ActKind.SET_DEFAULT_LAYOUT, layout, why, finding.key, directory=where)
+
+
 def move(finding: Finding, where: str, file: Candidate | StoredFile, layout: Layout, why: str) -> Action:
     """The move of a file. ``where`` is the directory that it was planned for, which may be further up."""
     return Action(ActKind.MIGRATE, layout, why, finding.key, where, path=file.path,

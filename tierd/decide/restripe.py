@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
-from tierd.acts import ActKind
 from tierd.decide import plans
 from tierd.decide.relocation import ost_index
 from tierd.decide.sizing import boundary
@@ -164,8 +163,7 @@ def defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes:
             continue
         wanted = with_stripes(capacity.default_layouts[where], stripes, pool, small_end(activity))
         if wanted is not None:
-            yield Action(ActKind.SET_DEFAULT_LAYOUT, wanted, f"{why}; new files get {words(stripes)}", finding.key,
-                         directory=where)
+            yield plans.new_default(finding, where, wanted, f"{why}; new files get {words(stripes)}")
 
 
 def small_end(activity: DirectoryActivity) -> int:

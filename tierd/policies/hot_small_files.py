@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tierd.acts import ActKind
 from tierd.decide import plans, sizing
 from tierd.decide.plans import Plan
 from tierd.detect.advice import has_free_space
@@ -142,10 +141,9 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
             room[True] = choice.room_bytes
         if activity.creates and plans.may_get_default(activity.directory, capacity) and not plans.covers(
                 capacity.default_layouts[activity.directory], size.component_bytes, pools.flash_pool):
-            defaults.append(Action(
-                ActKind.SET_DEFAULT_LAYOUT, layout,
-                f"{finding.aggressor} reads files created here again and again; new files need no move; "
-                + "; ".join(filter(None, (size.reason, choice.reason))), finding.key, directory=activity.directory))
+            defaults.append(plans.new_default(
+                finding, activity.directory, layout, f"{finding.aggressor} reads files created here again and again; "
+                "new files need no move; " + "; ".join(filter(None, (size.reason, choice.reason)))))
         per_open = evidence.opens_per_second / opens
         settled = [c for c in activity.candidates if c.closed_at <= finding.time - pools.settle_seconds]
         worth = [(w, c) for c in settled

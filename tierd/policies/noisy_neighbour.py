@@ -148,12 +148,9 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
     if not plans.covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
         outgrown = (f"; {count_of(activity.outgrown, 'file')} outgrew the present first component"
                     if activity.outgrown else "")
-        actions.append(Action(
-            ActKind.SET_DEFAULT_LAYOUT, layout,
-            f"new files of {finding.aggressor} load the disks of {finding.victim}; {size.reason}{outgrown}"
-            + (f"; {choice.reason}" if choice.reason else ""),
-            finding.key, directory=where,
-        ))
+        actions.append(plans.new_default(
+            finding, where, layout, f"new files of {finding.aggressor} load the disks of {finding.victim}; "
+            f"{size.reason}{outgrown}" + (f"; {choice.reason}" if choice.reason else "")))
     room = {True: choice.room_bytes, False: plans.room_bytes(capacity, settings.flash_pool, settings.reserve)}
     moves = existing_files(finding, evidence, activity, layout, settings)
     return Plan((*actions, *plans.fitting(moves, room, settings.max_moves)), ())

@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lustre.layout.size import size_text
-from tierd.acts import ActKind
 from tierd.decide import sizing
-from tierd.decide.plans import ROOT_KEEPS_ITS_DEFAULT, Plan, flash_first, flash_is_short, missing_pool
+from tierd.decide.plans import ROOT_KEEPS_ITS_DEFAULT, Plan, flash_first, flash_is_short, missing_pool, new_default
 from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
@@ -109,10 +108,9 @@ def enlarged(finding: Finding, evidence: OutgrownComponentEvidence, activity: Di
     growth = size.component_bytes * evidence.files_created / max(evidence.seconds, 1.0)
     if short := flash_is_short(capacity, settings, growth, "the directory may fill"):
         return short
-    return None if end >= size.component_bytes else Action(
-        ActKind.SET_DEFAULT_LAYOUT, flash_first(size.component_bytes, present, settings),
-        f"files outgrow the present first component of {size_text(end)}: {size.reason}", finding.key,
-        directory=activity.directory)
+    return None if end >= size.component_bytes else new_default(
+        finding, activity.directory, flash_first(size.component_bytes, present, settings),
+        f"files outgrow the present first component of {size_text(end)}: {size.reason}")
 
 
 POLICY = Policy("outgrown-component", Settings, find, evidence=OutgrownComponentEvidence, plan=plan, on_by_default=True)

@@ -196,9 +196,9 @@ def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity
             continue
         first = Component(0, end, pools.flash_pool, stripes)
         layout = Layout((first, *plans.flash_first(end, present, pools).components[1:]))
-        yield Action(ActKind.SET_DEFAULT_LAYOUT, layout,
-                     f"{finding.aggressor} creates files with small random I/O here, of up to "
-                     f"{bytes_text(max(c.size_bytes or 0 for c in made))}", finding.key, directory=where)
+        yield plans.new_default(finding, where, layout,
+                                f"{finding.aggressor} creates files with small random I/O here, of up to "
+                                f"{bytes_text(max(c.size_bytes or 0 for c in made))}")
 
 
 def wanted_bytes(action: Action, files: Sequence[tuple[DirectoryActivity, Candidate]]) -> float:

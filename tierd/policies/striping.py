@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from math import isqrt
 
 from lustre.layout.model import Component, Layout
-from tierd.acts import ActKind
 from tierd.decide import restripe
-from tierd.decide.plans import Plan, fitting, may_get_default, missing_pool, move, room_bytes
+from tierd.decide.plans import Plan, fitting, may_get_default, missing_pool, move, new_default, room_bytes
 from tierd.decide.restripe import Restripe, Stripes
 from tierd.detect.attribution import directories
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
@@ -210,8 +209,8 @@ def small_files(finding: Finding, situation: Situation) -> Plan:
         if missing := missing_pool(capacity, first.pool):
             refusals.append(missing)
             continue
-        actions.append(Action(ActKind.SET_DEFAULT_LAYOUT, wanted, f"{finding.aggressor} creates small files here; one "
-                              "stripe takes one object each", finding.key, directory=where))
+        actions.append(new_default(finding, where, wanted, f"{finding.aggressor} creates small files here; one stripe "
+                                   "takes one object each"))
         settled = finding.time - restripe.SETTLE_SECONDS
         why = f"{finding.aggressor} opens the small file again and again, and it has several objects"
         moves = [move(finding, where, each, restripe.placed(wanted, capacity), why)
