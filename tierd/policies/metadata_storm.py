@@ -29,17 +29,7 @@ from tierd.decide.plans import Plan
 from tierd.detect.advice import sizes_read
 from tierd.detect.groups import covering, grouped, totals
 from tierd.detect.view import View
-from tierd.model import (
-    MAX_CLIENTS,
-    Action,
-    Advice,
-    DirectoryActivity,
-    DirectoryPlacement,
-    Evidence,
-    Facts,
-    Finding,
-    Table,
-)
+from tierd.model import MAX_CLIENTS, Action, Advice, DirectoryActivity, Evidence, Facts, Finding, Table
 from tierd.policies.protocol import LEAVE, Common, DefaultJudge, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted
@@ -163,20 +153,24 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
     unlinks = sum(p.unlinks for p in parts) / seconds
     jobs = list(dict.fromkeys(p.job for p in sorted(parts, key=lambda p: (-operations(p), p.job))))
     placement = view.facts.placements.get(place)
+    stripes = placement.stripes if placement is not None else None
+    where = "" if stripes is None else (
+        f"; it is striped over {stripes.stripe_count} MDTs ({stripes.hash_type})" if stripes.is_striped else
+        f"; it is on MDT{stripes.mdt_index:04x} only")
     parent = parent_of(place)
     added = max(0, sum(p.creates - p.unlinks for p in view.facts.directories if p.directory == place))
     nodes, on_nodes = nodes_of(parts, view.facts.job_nodes)
     sizes = sizes_read(view)  # one that is unknown counts as tiny
     return POLICY.finding(
         view, f"{quoted(subject)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
-        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{on_nodes}{_placement_text(placement)}",
+        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{on_nodes}{where}",
         MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
                               share=share, metadata_targets=view.facts.metadata_targets,
-                              stripes=None if placement is None else placement.stripes.stripe_count,
+                              stripes=None if stripes is None else stripes.stripe_count,
                               unchanged_names=added, nodes=nodes,
                               parent_operations_per_second=rate_below(parent, view.facts) if parent else 0.0),
         directories=tuple(places), subject=subject, advice_only=False,
-        advice=(*(() if nodes == 1 else spread_advice(places, view.facts.metadata_targets, placement, added)),
+        advice=(*(() if nodes == 1 else spread_advice(places, view.facts, added)),
                 *advise(place, (creates, opens, unlinks), tiny=all(sizes.get(job, 0) <= DOM_BYTES for job in jobs))))
 
 
@@ -199,15 +193,6 @@ def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -
     if count == 1:
         return 1, " on one node, which gains nothing from more MDTs here"
     return count, f" on {'at least ' if or_more else ''}{count} nodes" if count else ""
-
-
-def _placement_text(placement: DirectoryPlacement | None) -> str:
-    if placement is None:
-        return ""
-    stripes = placement.stripes
-    if not stripes.is_striped:
-        return f"; it is on MDT{stripes.mdt_index:04x} only"
-    return f"; it is striped over {stripes.stripe_count} MDTs ({stripes.hash_type})"
 
 
 def parent_of(place: str) -> str:
@@ -233,15 +218,15 @@ def work_together(some: Sequence[DirectoryActivity], others: Sequence[DirectoryA
     return len({nid for each in some for nid in each.clients} & {nid for each in others for nid in each.clients}) > 1
 
 
-def spread_advice(places: Sequence[str], metadata_targets: int, placement: DirectoryPlacement | None,
-                  added: int) -> Iterator[Advice]:
+def spread_advice(places: Sequence[str], facts: Facts, added: int) -> Iterator[Advice]:
     """Advice to use more MDTs for a directory, with the gain of the papers and the cost for existing entries.
 
     Remote directories spread several directories, and do nothing for one.
     """
-    place = places[0]
+    place, metadata_targets = places[0], facts.metadata_targets
     if metadata_targets == 1:
         return
+    placement = facts.placements.get(place)
     stripes = placement.stripes if placement is not None else None
     if stripes is not None and stripes.is_changing:
         yield Advice("wait for its migration, or repeat it: lfs migrate -m", quoted(place),
