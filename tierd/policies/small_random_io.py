@@ -19,16 +19,16 @@ from dataclasses import dataclass
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.decide import plans
-from tierd.decide.plans import FlashSettings, Plan
+from tierd.decide.plans import Plan
 from tierd.decide.restripe import MAX_SETTLE_SECONDS
 from tierd.decide.sizing import boundary
 from tierd.detect.accelerators import absorbs, accelerators
 from tierd.detect.advice import has_free_space, hints, works_on_several_nodes
 from tierd.detect.attribution import directories
-from tierd.detect.groups import totals
+from tierd.detect.groups import grouped, totals
 from tierd.detect.profile import Classes
 from tierd.detect.view import LATEST_SECONDS, View
-from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding, Table
+from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, bytes_text, count_of, percent, quoted
@@ -46,6 +46,7 @@ MIN_FILE_BYTES = 16 << 20
 """Smaller files are small files: see ``hot-small-files``. A choice."""
 STRIPES = 4
 """Maximum number of stripes on flash. A choice."""
+Files = Sequence[tuple[DirectoryActivity, Candidate]]
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
         return Plan((), (missing,))
     stripes = min(STRIPES, len(capacity.pools[pools.flash_pool]))
     left = settings.share_of_free * plans.room_bytes(capacity, pools.flash_pool, pools.reserve)
-    files = [(a, c) for a in activities for c in a.candidates if _is_large(c, settings)]
+    files = [(a, c) for a in activities for c in a.candidates
+             if MIN_FILE_BYTES <= (c.size_bytes or 0) <= settings.max_file_bytes]
     opened = [file for a in activities for file in plans.open_files(a)]
     again = evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds  # as many small RPCs as so far
     saved = again * (plans.SEEK_USEC - plans.FLASH_USEC) / 1e6 / max(1, len(files) + len(opened))
@@ -149,9 +151,8 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     if opened:
         refusals.append(Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open: tierd moves a file when it is "
                                 "closed").about(opened[0]))
-    for action in [*defaults(finding, activities, capacity, pools, stripes, settings),
-                   *moves(finding, files, saved, stripes, pools, settings)]:
-        needed = wanted_bytes(action, files)
+    for needed, action in [*defaults(finding, files, stripes, situation),
+                           *moves(finding, files, stripes, situation, saved)]:
         if needed > left:
             refusals.append(Refusal(Reason.NO_ROOM, f"it needs {bytes_text(needed)}, and {bytes_text(max(0.0, left))} "
                                     f"of pool {pools.flash_pool!r} may be used").about(action.path or action.directory))
@@ -164,48 +165,36 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     return Plan(tuple(actions), tuple(refusals))
 
 
-def _is_large(candidate: Candidate, settings: RandomIoToFlash) -> bool:
-    size = candidate.size_bytes
-    return size is not None and MIN_FILE_BYTES <= size <= settings.max_file_bytes
-
-
-def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], saved: float, stripes: int,
-          pools: FlashSettings, settings: RandomIoToFlash) -> Iterator[Action]:
-    """Moves of closed files that the job uses again, the smallest first: each saves the same time."""
-    layout = Layout((Component(0, None, pools.flash_pool, stripes),), composite=False)
+def moves(finding: Finding, files: Files, stripes: int, situation: Situation,
+          saved: float) -> Iterator[tuple[int, Action]]:
+    """Moves of closed files that the job uses again, with their sizes, the smallest first: each saves the same time."""
+    layout = Layout((Component(0, None, situation.pools.flash_pool, stripes),), composite=False)
     for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
         cost = 2 * (candidate.size_bytes or 0) / plans.DISK_BYTES_PER_SECOND
-        settle = max(pools.settle_seconds, min(MAX_SETTLE_SECONDS, SETTLE_COSTS * cost))
+        settle = max(situation.pools.settle_seconds, min(MAX_SETTLE_SECONDS, SETTLE_COSTS * cost))
         if (not plans.is_used_again(candidate) or candidate.closed_at > finding.time - settle
-                or saved < settings.benefit_factor * cost):
+                or saved < situation.tables.of(RandomIoToFlash).benefit_factor * cost):
             continue
         why = (f"{finding.aggressor} does small random I/O in the file; as much again on flash saves "
                f"{saved / cost:.0f} times the disk time of the copy")
-        yield plans.move(finding, activity.directory, candidate, layout, why)
+        yield candidate.size_bytes or 0, plans.move(finding, activity.directory, candidate, layout, why)
 
 
-def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: FlashSettings,
-             stripes: int, settings: RandomIoToFlash) -> Iterator[Action]:
-    """Default layouts for directories in which the job makes such files: each run of it makes new ones."""
-    for activity in activities:
-        made = [c for c in activity.candidates if c.created_at > 0 and _is_large(c, settings)]
-        where = activity.directory
-        present = capacity.default_layouts.get(where)
-        end = boundary(max((c.size_bytes or 0 for c in made), default=1))
-        if not made or not plans.may_get_default(where, capacity) or plans.covers(present, end, pools.flash_pool):
+def defaults(finding: Finding, files: Files, stripes: int, situation: Situation) -> Iterator[tuple[int, Action]]:
+    """Default layouts for directories in which the job makes such files: each run of it makes new ones.
+
+    Each has the space that as many new files as the job has made there need on flash.
+    """
+    capacity, pool = situation.capacity, situation.pools.flash_pool
+    made = grouped((activity.directory, c.size_bytes or 0) for activity, c in files if c.created_at > 0)
+    for where, sizes in made.items():
+        present, end = capacity.default_layouts.get(where), boundary(max(sizes))
+        if not plans.may_get_default(where, capacity) or plans.covers(present, end, pool):
             continue
-        first = Component(0, end, pools.flash_pool, stripes)
-        layout = Layout((first, *plans.flash_first(end, present, pools).components[1:]))
-        yield plans.new_default(finding, where, layout,
-                                f"{finding.aggressor} creates files with small random I/O here, of up to "
-                                f"{bytes_text(max(c.size_bytes or 0 for c in made))}")
-
-
-def wanted_bytes(action: Action, files: Sequence[tuple[DirectoryActivity, Candidate]]) -> float:
-    """Space that an act needs on flash: of the file, or of as many new files as the job has made in the directory."""
-    if action.kind == ActKind.MIGRATE:
-        return action.size_bytes
-    return sum(c.size_bytes or 0 for a, c in files if a.directory == action.directory and c.created_at > 0)
+        first = Component(0, end, pool, stripes)
+        layout = Layout((first, *plans.flash_first(end, present, situation.pools).components[1:]))
+        yield sum(sizes), plans.new_default(finding, where, layout, f"{finding.aggressor} creates files with small "
+                                            f"random I/O here, of up to {bytes_text(max(sizes))}")
 
 
 POLICY = Policy("small-random-io", Settings, find, evidence=SmallRandomIoEvidence, plan=plan,
