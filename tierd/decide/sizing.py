@@ -41,13 +41,26 @@ class Size:
 
 
 def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size | Refusal:
-    """Size a component from sampled sizes, or else from the mean size of a job's files."""
+    """Size a component from sampled sizes, or else from the mean size of a job's files.
+
+    Twice the mean holds all files if sizes are spread evenly from zero.
+
+    >>> component([], 1 << 20, 1 << 20, Settings()).component_bytes
+    2097152
+    >>> str(component([], 300 << 20, 4 << 20, Settings()))
+    'the files have 300 MiB on average: they are not small files'
+    """
     known = [size for size in sizes if size > 0]
     if len(known) >= MIN_SAMPLES:
         return from_distribution(known, settings)
     if mean_bytes <= 0:
         return Refusal(Reason.SIZES_UNKNOWN, "the sizes of the files are not known")
-    return from_mean(mean_bytes, largest_rpc_bytes, settings)
+    size = boundary(max(int(2 * mean_bytes), largest_rpc_bytes))
+    if size > settings.largest_component_bytes:
+        return Refusal(Reason.NOT_SMALL, f"the files have {binary_text(mean_bytes)} on average: they are not small "
+                       "files")
+    return Size(size, f"the files have {binary_text(mean_bytes)} on average, the largest RPC "
+                      f"has {binary_text(largest_rpc_bytes)}; sizes could not be sampled")
 
 
 def from_distribution(sizes: Sequence[int], settings: Settings) -> Size | Refusal:
@@ -84,22 +97,6 @@ def small_mode(ordered: Sequence[int], below: Sequence[int]) -> Sequence[int]:
         if ratio > max(gap, 4.0) and index >= 0.5 * len(below):
             gap, cut = ratio, index
     return below[:cut]
-
-
-def from_mean(mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size | Refusal:
-    """Without sampled sizes: twice the mean holds all files if sizes are spread evenly from zero.
-
-    >>> from_mean(1 << 20, 1 << 20, Settings()).component_bytes
-    2097152
-    >>> str(from_mean(300 << 20, 4 << 20, Settings()))
-    'the files have 300 MiB on average: they are not small files'
-    """
-    size = boundary(max(int(2 * mean_bytes), largest_rpc_bytes))
-    if size > settings.largest_component_bytes:
-        return Refusal(Reason.NOT_SMALL, f"the files have {binary_text(mean_bytes)} on average: they are not small "
-                       "files")
-    return Size(size, f"the files have {binary_text(mean_bytes)} on average, the largest RPC "
-                      f"has {binary_text(largest_rpc_bytes)}; sizes could not be sampled")
 
 
 def boundary(size_bytes: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, TypeVar
+from typing import Any
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
@@ -18,11 +18,9 @@ from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.view import SlowdownSettings, SlowdownView, View
 from tierd.model import Advice, Capacity, DirectoryActivity, Evidence, Facts, Finding, StoredFile, Table, Window
 from tierd.refusal import Refusal
-from tierd.validators import Switch
+from tierd.validators import Switch, T
 from tierd.verify.judgement import Judgement
 from tierd.verify.judgement import Settings as VerifySettings
-
-T = TypeVar("T")
 
 
 class JudgedBy(Enum):
