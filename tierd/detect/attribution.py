@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tierd.detect.groups import grouped
 from tierd.model import Activities, DirectoryActivity, Finding
@@ -83,19 +82,17 @@ def activities_of_finding(finding: Finding, activities: Sequence[DirectoryActivi
         if place in by_place:
             found.append(by_place[place])
         elif below:
-            found.append(merged_activity(place, below))
+            found.append(merged_activity(below[0].job, place, below))
     return tuple(found)
 
 
-def merged_activity(place: str, parts: Sequence[DirectoryActivity]) -> DirectoryActivity:
+def merged_activity(job: str, place: str, parts: Sequence[DirectoryActivity]) -> DirectoryActivity:
     return DirectoryActivity(
-        parts[0].job, place, creates=sum(p.creates for p in parts), opens=sum(p.opens for p in parts),
+        job, place, creates=sum(p.creates for p in parts), opens=sum(p.opens for p in parts),
         closes=sum(p.closes for p in parts), unlinks=sum(p.unlinks for p in parts),
-        outgrown=sum(p.outgrown for p in parts),
-        existing_files=tuple(f for p in parts for f in p.existing_files),
-        candidates=tuple(c for p in parts for c in p.candidates),
-        sizes=tuple(s for p in parts for s in p.sizes),
-    )
+        outgrown=sum(p.outgrown for p in parts), existing_files=tuple(f for p in parts for f in p.existing_files),
+        candidates=tuple(c for p in parts for c in p.candidates), sizes=tuple(s for p in parts for s in p.sizes),
+        lately=sum(p.lately for p in parts), last_time=max(p.last_time for p in parts))
 
 
 def activities_of_jobs(activities: Activities, jobs: Sequence[str], name: str,
@@ -104,8 +101,7 @@ def activities_of_jobs(activities: Activities, jobs: Sequence[str], name: str,
     if len(jobs) == 1:
         return activities(jobs[0], since)
     parts = grouped((activity.directory, activity) for job in jobs for activity in activities(job, since))
-    found = [replace(merged_activity(place, each), job=name, lately=sum(part.lately for part in each),
-                     last_time=max(part.last_time for part in each)) for place, each in parts.items()]
+    found = [merged_activity(name, place, each) for place, each in parts.items()]
     return sorted(found, key=lambda a: (-(a.creates + a.opens + a.closes), a.directory))
 
 

@@ -4,6 +4,7 @@ Each operation is compared with itself, because a create takes longer than a clo
 changes with the jobs. An operation that was never seen in quiet times is left out. An MDT without such operations is
 quiet if it has hardly anything to do: by Little's law, its service times per second are its requests at a time.
 
+>>> from tierd.model import Service
 >>> quiet = [Window(n * 5.0, n * 5.0 + 5, {}, {}, metadata={"l-MDT0000": {"open": Service(100.0, 40_000.0)}})
 ...          for n in range(12)]
 >>> busy = [Window(60.0 + n * 5, 65.0 + n * 5, {}, {}, metadata={"l-MDT0000": {"open": Service(100.0, 90_000.0)}})
@@ -14,10 +15,10 @@ quiet if it has hardly anything to do: by Little's law, its service times per se
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
-from tierd.model import MetadataSpace, MetadataTargets, Service, Window
+from tierd.detect.groups import grouped, totals
+from tierd.model import MetadataSpace, MetadataTargets, Window
 
 NOW_SECONDS = 30.0
 """Length of "now"."""
@@ -42,24 +43,19 @@ def slowdown(windows: Sequence[Window]) -> float | None:
 
     Quiet is the faster quarter of the windows, for each operation.
     """
-    means: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-    now: defaultdict[str, dict[str, Service]] = defaultdict(dict)
-    for window in windows:
-        for target, services in window.metadata.items():
-            for name, service in services.items():
-                if service.operations >= MIN_OPERATIONS:
-                    means[target, name].append(service.usec / service.operations)
-                if window.end > windows[-1].end - NOW_SECONDS:
-                    known = now[target].get(name, Service(0.0, 0.0))
-                    now[target][name] = Service(known.operations + service.operations, known.usec + service.usec)
+    every = [(window.end, (target, name), service) for window in windows for target, services in window.metadata.items()
+             for name, service in services.items()]
+    means = grouped((kind, each.usec / each.operations) for _, kind, each in every if each.operations >= MIN_OPERATIONS)
+    now = [(kind, each) for end, kind, each in every if end > windows[-1].end - NOW_SECONDS]
+    operations = totals((kind, each.operations) for kind, each in now)
+    usec = totals((kind, each.usec) for kind, each in now)
+    quiet = {kind: sorted(means[kind])[len(means[kind]) // 4] for kind in usec if len(means[kind]) >= MIN_WINDOWS}
     ratios = []
-    for target, services in now.items():
-        quiet = {name: sorted(means[target, name])[len(means[target, name]) // 4] for name in services
-                 if len(means[target, name]) >= MIN_WINDOWS}
-        expected = sum(services[name].operations * usec for name, usec in quiet.items())
-        at_a_time = sum(service.usec for service in services.values()) / 1e6 / NOW_SECONDS
+    for kinds in grouped((kind[0], kind) for kind in usec).values():
+        expected = sum(operations[kind] * quiet[kind] for kind in kinds if kind in quiet)
+        at_a_time = sum(usec[kind] for kind in kinds) / 1e6 / NOW_SECONDS
         if expected > 0:
-            ratios.append(sum(services[name].usec for name in quiet) / expected)
+            ratios.append(sum(usec[kind] for kind in kinds if kind in quiet) / expected)
         elif at_a_time <= QUIET_REQUESTS:
             ratios.append(1.0)
         else:
