@@ -30,7 +30,7 @@ def on_mdt(site: Site) -> Layout:
 
 
 def striped(site: Site, count: int, *, overstriped: bool = False) -> Layout:
-    return Layout((restripe.Stripes(count, MIB, overstriped).component(0, site.hdd),), composite=False)
+    return Layout((restripe.striped(site.hdd, count, MIB, overstriped=overstriped),), composite=False)
 
 
 @pytest.fixture
@@ -157,8 +157,7 @@ def test_new_files_get_stripes_beyond_their_first_component(site: Site, engine: 
     targets = len(site.filesystem.pools()[site.hdd])
     if targets < 2:
         pytest.skip(f"pool {site.hdd} has one target: a file there has one stripe")
-    stripes = restripe.Stripes(targets, MIB)
-    layout = restripe.with_stripes(None, stripes, site.hdd, 4 * MIB)
+    layout = restripe.with_stripes(None, restripe.striped(site.hdd, targets, MIB), 4 * MIB)
     assert layout is not None
     assert Tierd(site, engine, tmp_path).set_default(directory, layout).result == Outcome.DONE
     (directory / "small").write_bytes(noise(1000, 1))

@@ -50,17 +50,9 @@ class Restripe(Table):
     """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stripes:
-    """How a large file is striped."""
-
-    count: int
-    size_bytes: int
-    overstriped: bool = False
-
-    def component(self, start: int, pool: str) -> Component:
-        return Component(start, None, pool, self.count, self.size_bytes,
-                         pattern="raid0,overstriped" if self.overstriped else "raid0")
+def striped(pool: str, count: int, size_bytes: int, *, overstriped: bool = False) -> Component:
+    """How a large file is striped: the component in which it ends."""
+    return Component(0, None, pool, count, size_bytes, pattern="raid0,overstriped" if overstriped else "raid0")
 
 
 def stripe_bytes(record_bytes: int) -> int:
@@ -81,7 +73,7 @@ def the_pool(finding: Finding, capacity: Capacity, pools: plans.FlashSettings) -
 
 
 def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], why: str,
-               stripes_of: Callable[[Candidate], Stripes], pool: str, capacity: Capacity, settings: Restripe,
+               stripes_of: Callable[[Candidate], Component], pool: str, capacity: Capacity, settings: Restripe,
                saved_seconds: float, rate: float, objects: int) -> plans.Plan:
     """Moves of closed files that are used again and pay, while the pool has space.
 
@@ -97,18 +89,18 @@ def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candida
                 or not plans.is_used_again(candidate)):
             continue
         stripes = stripes_of(candidate)
-        cost = size / rate * (1 + objects / stripes.count)
+        cost = size / rate * (1 + objects / stripes.stripe_count)
         if saved_seconds < settings.benefit_factor * cost:
             refusals.append(Refusal(Reason.NOT_WORTH, f"as much I/O again saves {saved_seconds:.0f} s, and the copy "
                                     f"takes {cost:.0f} s").about(candidate.path))
-        elif size > left or not fits_targets(size, stripes, pool, capacity):
+        elif size > left or not fits_targets(size, stripes, capacity):
             refusals.append(Refusal(Reason.NO_ROOM, f"pool {pool!r} has {bytes_text(max(0.0, left))} above its "
-                                    f"reserve, and the copy needs {bytes_text(size)} on {stripes.count} objects").about(
-                                        candidate.path))
+                                    f"reserve, and the copy needs {bytes_text(size)} on {stripes.stripe_count} "
+                                    "objects").about(candidate.path))
         elif (len(actions) < settings.max_moves
               and candidate.closed_at <= finding.time - min(MAX_SETTLE_SECONDS, max(SETTLE_SECONDS, size / rate))):
             left -= size
-            layout = placed(Layout((stripes.component(0, pool),), composite=False), capacity)
+            layout = placed(Layout((stripes,), composite=False), capacity)
             actions.append(plans.move(finding, activity.directory, candidate, layout, f"{why}; {words(stripes)}"))
     return plans.Plan(tuple(actions), tuple(refusals))
 
@@ -130,13 +122,13 @@ def placed(layout: Layout, capacity: Capacity) -> Layout:
     return replace(layout, components=tuple(map(of, layout.components)))
 
 
-def fits_targets(size_bytes: int, stripes: Stripes, pool: str, capacity: Capacity) -> bool:
+def fits_targets(size_bytes: int, stripes: Component, capacity: Capacity) -> bool:
     """Whether as many targets as the copy uses have room for its part on each. Unknown space counts as free.
 
     Lustre places a stripe on any target of the pool that is not full, however little room it has.
     """
-    members = capacity.pools[pool]
-    used = min(stripes.count, len(members))
+    members = capacity.pools[stripes.pool]
+    used = min(stripes.stripe_count, len(members))
     each = size_bytes / used
     fill = [capacity.fill[target] for target in members if target in capacity.fill]
     short = sum(room.avail_bytes - RESERVE * room.size_bytes < each for room in fill)
@@ -150,18 +142,18 @@ MAX_SETTLE_SECONDS = 60.0
 for this time at most, because its finding ends soon after the job has closed it."""
 
 
-def words(stripes: Stripes) -> str:
-    objects = f"{stripes.count} objects (overstriping)" if stripes.overstriped else f"{stripes.count} stripes"
-    return f"{objects} of {size_text(stripes.size_bytes)}"
+def words(stripes: Component) -> str:
+    objects = "objects (overstriping)" if stripes.overstriped else "stripes"
+    return f"{stripes.stripe_count} {objects} of {size_text(stripes.stripe_size)}"
 
 
-def defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes: Stripes, pool: str,
-             capacity: Capacity, why: str) -> Iterator[Action]:
+def defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes: Component, capacity: Capacity,
+             why: str) -> Iterator[Action]:
     for activity in activities:
         where = activity.directory
         if not activity.creates or not plans.may_get_default(where, capacity):
             continue
-        wanted = with_stripes(capacity.default_layouts[where], stripes, pool, small_end(activity))
+        wanted = with_stripes(capacity.default_layouts[where], stripes, small_end(activity))
         if wanted is not None:
             yield plans.new_default(finding, where, wanted, f"{why}; new files get {words(stripes)}")
 
@@ -176,7 +168,7 @@ def small_end(activity: DirectoryActivity) -> int:
     return min(LARGEST_SMALL_BYTES, max(4 << 20, boundary(max(small)))) if small else 4 << 20
 
 
-def with_stripes(present: Layout | None, stripes: Stripes, pool: str, end: int) -> Layout | None:
+def with_stripes(present: Layout | None, stripes: Component, end: int) -> Layout | None:
     """The default layout with these stripes in its last component. None if it has as many, or must not change.
 
     A default with several components keeps them all but the last. Only the form that tierd sets itself, or a plain one,
@@ -186,11 +178,13 @@ def with_stripes(present: Layout | None, stripes: Stripes, pool: str, end: int) 
         first, tail = present.components[0], present.components[-1]
         if len(present.components) > 2 or present.mirror_count > 1 or _is_left_alone(tail, stripes):
             return None
-        return replace(present, components=(first, stripes.component(tail.extent_start, tail.pool or pool)))
+        return replace(present, components=(first, replace(stripes, extent_start=tail.extent_start,
+                                                           pool=tail.pool or stripes.pool)))
     if present is not None and (present.components[0].on_mdt or _is_left_alone(present.components[0], stripes)):
         return None
-    return Layout((Component(0, end, pool, 1), stripes.component(end, pool)))
+    return Layout((Component(0, end, stripes.pool, 1), replace(stripes, extent_start=end)))
 
 
-def _is_left_alone(component: Component, stripes: Stripes) -> bool:
-    return component.extension_size > 0 or component.stripe_count < 0 or component.stripe_count >= stripes.count
+def _is_left_alone(component: Component, stripes: Component) -> bool:
+    return (component.extension_size > 0 or component.stripe_count < 0
+            or component.stripe_count >= stripes.stripe_count)

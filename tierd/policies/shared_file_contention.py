@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from lustre.layout.model import Component
 from tierd.advised import RPC_BYTES
 from tierd.decide.plans import Plan, open_files
 from tierd.decide.relocation import ost_index, osts_of
-from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, Stripes, defaults, rewritten, stripe_bytes, the_pool
+from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, defaults, rewritten, stripe_bytes, striped, the_pool
 from tierd.detect.advice import hints, works_on_several_nodes
 from tierd.detect.groups import covering
 from tierd.detect.profile import Profile
@@ -157,7 +158,7 @@ def shared_stripe_bytes(rpc_bytes: int) -> int:
     return MAX_STRIPE_BYTES if rpc_bytes >= RPC_BYTES else stripe_bytes(rpc_bytes)
 
 
-def shared_stripes(evidence: ContentionEvidence, targets: int, *, overstripe: bool) -> Stripes | None:
+def shared_stripes(evidence: ContentionEvidence, pool: str, targets: int, *, overstripe: bool) -> Component | None:
     """Stripes of a file with many openers; None if it has as many objects as it can use.
 
     The finding names the objects that the file can use: by its openers, its size, and the objects that a target takes.
@@ -167,7 +168,7 @@ def shared_stripes(evidence: ContentionEvidence, targets: int, *, overstripe: bo
         wanted = targets
     if targets < 1 or wanted <= evidence.objects:
         return None
-    return Stripes(wanted, shared_stripe_bytes(evidence.record_bytes), overstriped=wanted > targets)
+    return striped(pool, wanted, shared_stripe_bytes(evidence.record_bytes), overstriped=wanted > targets)
 
 
 def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -> Plan:
@@ -175,21 +176,21 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
     place = the_pool(finding, capacity, situation.pools)
     if isinstance(place, Refusal):
         return Plan((), (place,))
-    stripes = shared_stripes(evidence, len(capacity.pools[place]),
+    stripes = shared_stripes(evidence, place, len(capacity.pools[place]),
                              overstripe=settings.overstripe and capacity.overstriping)
     if stripes is None:
         return Plan((), (Refusal(Reason.NOTHING_TO_DO, "the file has as many objects as it can use").about(
             finding.subject),))
     activities = situation.activities
     why = f"{evidence.openers} processes of {finding.aggressor} share a file on {count_of(evidence.objects, 'object')}"
-    part = 1 - evidence.objects / stripes.count
+    part = 1 - evidence.objects / stripes.stripe_count
     closed = [(a, c) for a in activities for c in a.candidates if c.path == finding.subject]
     moves = rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds,
                       evidence.bytes_per_second, evidence.objects)
     waits = [file for a in activities for file in open_files(a) if file == finding.subject]
     refusals = [Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(waits[0])
                 ] if waits else []
-    return Plan((*defaults(finding, activities, stripes, place, capacity, why), *moves.actions),
+    return Plan((*defaults(finding, activities, stripes, capacity, why), *moves.actions),
                 (*moves.refusals, *refusals))
 
 

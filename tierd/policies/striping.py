@@ -17,7 +17,7 @@ from math import isqrt
 from lustre.layout.model import Component, Layout
 from tierd.decide import restripe
 from tierd.decide.plans import Plan, fitting, may_get_default, missing_pool, move, new_default, room_bytes
-from tierd.decide.restripe import Restripe, Stripes
+from tierd.decide.restripe import Restripe
 from tierd.detect.attribution import directories
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.detect.view import LATEST_SECONDS, View
@@ -156,15 +156,15 @@ def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, se
         job=job.job, targets=(target,), directories=places, subject=subject, advice=(better,))
 
 
-def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes:
+def stream_stripes(size_bytes: int, record_bytes: int, targets: int, pool: str = "") -> Component:
     """Stripes of one of few large files: 2 to 8, and no more than targets; as the root of the size, as in
     ``lfs migrate -A``.
 
-    >>> [stream_stripes(gib << 30, 0, 96).count for gib in (0, 1, 4, 16, 1000)]
+    >>> [stream_stripes(gib << 30, 0, 96).stripe_count for gib in (0, 1, 4, 16, 1000)]
     [2, 2, 3, 5, 8]
     """
     count = min(targets, MAX_STRIPES, max(MIN_STRIPES, isqrt(size_bytes // GIB) + 1))
-    return Stripes(count, restripe.stripe_bytes(record_bytes))
+    return restripe.striped(pool, count, restripe.stripe_bytes(record_bytes))
 
 
 def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> Plan:
@@ -179,13 +179,13 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
     if targets < MIN_STRIPES:
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {place!r} has one target only"),))
     closed = [(a, c) for a in activities for c in a.candidates]
-    usual = stream_stripes(max((c.size_bytes or 0 for _, c in closed), default=0), record, targets)
+    usual = stream_stripes(max((c.size_bytes or 0 for _, c in closed), default=0), record, targets, place)
     why = f"{finding.aggressor} streams to one target of {targets}"
-    saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
+    saved = (1 - 1 / usual.stripe_count) * (evidence.seconds or 0.0)
     moves = restripe.rewritten(
-        finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place, capacity,
+        finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets, place), place, capacity,
         situation.tables.of(Restripe), saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
-    defaults = restripe.defaults(finding, activities, usual, place, capacity, why)
+    defaults = restripe.defaults(finding, activities, usual, capacity, why)
     return Plan((*defaults, *moves.actions), moves.refusals)
 
 

@@ -13,7 +13,7 @@ from lustre.layout.model import Component, Layout, explain
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.decide import restripe
 from tierd.decide.plans import FlashSettings, Plan
-from tierd.decide.restripe import Restripe, Stripes
+from tierd.decide.restripe import Restripe
 from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, OpenFile, TargetFill
 from tierd.policies import shared_file_contention, striping
 from tierd.policies.protocol import Situation, Tables
@@ -192,23 +192,23 @@ def test_a_stripe_holds_a_record_within_the_sizes_of_the_guide(record: int) -> N
 def test_no_file_gets_more_objects_than_processes_or_targets_allow(openers: int, objects: int, targets: int,
                                                                    wanted: int, overstripe: bool) -> None:
     evidence = replace(SHARED, openers=openers, objects=objects, wanted_objects=wanted)
-    found = shared_file_contention.shared_stripes(evidence, targets, overstripe=overstripe)
+    found = shared_file_contention.shared_stripes(evidence, "hdd", targets, overstripe=overstripe)
     if found is None:
         assert targets < 1 or min(openers, wanted, *([] if overstripe else [targets])) <= objects
     else:
-        assert objects < found.count <= min(openers, wanted)
-        assert found.overstriped == (found.count > targets)
-        assert overstripe or found.count <= targets
+        assert objects < found.stripe_count <= min(openers, wanted)
+        assert found.overstriped == (found.stripe_count > targets)
+        assert overstripe or found.stripe_count <= targets
 
 
 @given(st.integers(0, 1 << 60), st.integers(0, 1 << 30), st.integers(2, 500))
 def test_streams_get_two_to_eight_stripes_and_no_more_than_targets(size: int, record: int, targets: int) -> None:
-    assert 2 <= striping.stream_stripes(size, record, targets).count <= min(8, targets)
+    assert 2 <= striping.stream_stripes(size, record, targets).stripe_count <= min(8, targets)
 
 
 @given(st.integers(1, 64), st.integers(0, 1 << 30), st.booleans())
 def test_lfs_and_lustre_take_every_layout(count: int, record: int, over: bool) -> None:
-    stripes = Stripes(count, restripe.stripe_bytes(record), over)
-    layout = restripe.with_stripes(None, stripes, "hdd", restripe.small_end(DirectoryActivity("j", "/d")))
+    stripes = restripe.striped("hdd", count, restripe.stripe_bytes(record), overstriped=over)
+    layout = restripe.with_stripes(None, stripes, restripe.small_end(DirectoryActivity("j", "/d")))
     assert layout is not None
     assert setstripe_arguments(layout)[-6:-4] == ("-C" if over else "-c", str(count))
