@@ -111,9 +111,9 @@ class SlowdownView:
         """
         for loss in losses:
             victim, suspects = self.jobs[loss.victim], [self.jobs[job] for job in loss.suspects]
-            if is_found(loss, any((kind, job, victim) in self.active for job in suspects), settings):
-                yield (loss, victim, [self.profiles[job] for job in suspects if job in self.profiles],
-                       tuple(sorted(self.targets[target] for target in loss.targets)))
+            known = [self.profiles[job] for job in suspects if job in self.profiles]
+            if known and is_found(loss, any((kind, job, victim) in self.active for job in suspects), settings):
+                yield loss, victim, known, tuple(sorted(self.targets[target] for target in loss.targets))
 
 
 def is_found(loss: Loss, held: bool, settings: SlowdownSettings) -> bool:
