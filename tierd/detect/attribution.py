@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tierd.detect.groups import grouped
-from tierd.model import Activities, DirectoryActivity, Finding
+from tierd.model import MAX_CLIENTS, Activities, DirectoryActivity, Finding
 
 MIN_SHARE = 0.1
 """Minimum share of the job's file operations for a directory to be named."""
@@ -92,7 +92,9 @@ def merged_activity(job: str, place: str, parts: Sequence[DirectoryActivity]) ->
         closes=sum(p.closes for p in parts), unlinks=sum(p.unlinks for p in parts),
         outgrown=sum(p.outgrown for p in parts), existing_files=tuple(f for p in parts for f in p.existing_files),
         candidates=tuple(c for p in parts for c in p.candidates), sizes=tuple(s for p in parts for s in p.sizes),
-        lately=sum(p.lately for p in parts), last_time=max(p.last_time for p in parts))
+        lately=sum(p.lately for p in parts), last_time=max(p.last_time for p in parts),
+        write_opens=sum(p.write_opens for p in parts),
+        clients=tuple(dict.fromkeys(client for p in parts for client in p.clients))[:MAX_CLIENTS])
 
 
 def activities_of_jobs(activities: Activities, jobs: Sequence[str], name: str,

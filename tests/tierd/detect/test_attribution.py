@@ -86,11 +86,13 @@ def test_a_neighbour_within_large_files_works_where_it_has_them_open() -> None:
 
 def test_tasks_of_an_array_are_counted_together_directory_by_directory() -> None:
     known = {
-        "77_1": [DirectoryActivity("77_1", "/a", 3, lately=2, last_time=7.0), DirectoryActivity("77_1", "/b", 1)],
-        "77_2": [DirectoryActivity("77_2", "/a", 4, lately=1, last_time=9.0)],
+        "77_1": [DirectoryActivity("77_1", "/a", 3, lately=2, last_time=7.0, clients=("a",)),
+                 DirectoryActivity("77_1", "/b", 1)],
+        "77_2": [DirectoryActivity("77_2", "/a", 4, lately=1, last_time=9.0, clients=("b", "a"), write_opens=2)],
     }
     together, other = activities_of_jobs(lambda job, _since: known[job], ("77_1", "77_2"), "77_[]", 0.0)
     assert (together.job, together.directory, together.creates) == ("77_[]", "/a", 7)
     assert (together.lately, together.last_time) == (3, 9.0)
+    assert (together.clients, together.write_opens) == (("a", "b"), 2), "several nodes, as hints for MPI-IO need"
     assert other.directory == "/b"
     assert activities_of_jobs(lambda job, _since: known[job], ("77_2",), "77_2", 0.0) == known["77_2"]
