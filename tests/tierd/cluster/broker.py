@@ -52,8 +52,7 @@ def taken_from(connection: Connection, stream: str, consumer: str) -> Delivery:
 class Broker:
     """One nats-server. It keeps its port and its store when it is started again."""
 
-    def __init__(self, folder: Path, name: str = "n0", config: str = "", port: int = -1,
-                 store_bytes: int = 0) -> None:
+    def __init__(self, folder: Path, name: str = "n0", config: str = "", port: int = -1, store_bytes: int = 0) -> None:
         """``config`` is the text of its configuration file, without port and store."""
         self.store_bytes = store_bytes
         program = nats_program()

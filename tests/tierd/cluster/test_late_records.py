@@ -1,4 +1,4 @@
-"""A reader of an MDT that shows a record late, or loses one: without a server of messages."""
+"""A reader of an MDT that shows a record late, or loses one, and of a leader that takes nothing: without NATS."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.tierd.cluster.reader_world import FileChangelog, life, new_table
 from tests.tierd.sense.clocks import SettableClock
-from tierd.cluster.reader import MdtReader, Window
+from tierd.cluster.reader import MAX_WINDOWS, MdtReader, Window
 from tierd.config.settings import ReaderSettings
 from tierd.sense.changelogs.tally_source import Position
 
@@ -56,3 +56,12 @@ def test_a_lost_record_is_a_gap_after_two_seconds(tmp_path: Path) -> None:
     site.step()
     assert [each.tally.gap for each in site.sent if each.tally.gap] == ["records 8 to 8 are missing"]
     assert site.reader.read_position == 12
+
+
+def test_a_reader_that_keeps_as_many_tallies_as_it_may_reads_no_more(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    for number in range(2 * MAX_WINDOWS):
+        site.log.append(MDT, life(number))
+        site.step()
+    assert site.reader.waiting == len(site.sent) == MAX_WINDOWS
+    assert site.reader.records == 3 * MAX_WINDOWS

@@ -40,10 +40,10 @@ from tierd.config.settings import Settings
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
-WANTED, _, SEED = os.environ.get("TIERD_INTENTS", "1500").partition(":")
+WANTED, _, SEED = os.environ.get("TIERD_INTENTS", "750").partition(":")
 TARGETS = 8
 A_DIRECTORY = 1000
-DEATHS = 0.004
+DEATHS = 0.008
 """Share of the points at which a mover dies."""
 
 
