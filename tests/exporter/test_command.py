@@ -78,15 +78,6 @@ def test_mistakes_are_named_in_two_lines(arguments, complaint, capsys) -> None:
     assert remedy == "Try 'lustre-exporter --help'."
 
 
-def test_a_port_in_use_is_an_error_in_one_line(capture) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        ran = subprocess.run([*COMMAND, f"--web.listen-address={address}", *roots(capture("2.17.57/tree-idle"))],
-                             capture_output=True, text=True, check=False)
-    assert ran.returncode == 1
-    assert ran.stderr == f"lustre-exporter: cannot listen on {address}: Address already in use\n"
-
-
 @dataclass(frozen=True)
 class Running:
     """The program in a process of its own."""
@@ -121,19 +112,11 @@ def running(*arguments: str, command: list[str] = COMMAND, addresses: int = 1) -
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_it_is_stopped(capture, number) -> None:
-    with running(*roots(capture("2.17.57/tree-idle"))) as exporter:
-        assert exporter.line() == f"lustre-exporter: listening on 127.0.0.1:{exporter.ports[0]}\n".encode()
-        assert b"lustre_llite_operations_total" in exporter.get("/metrics")
+    with running(*roots(capture("2.17.57/tree-idle")), addresses=2) as exporter:
+        for port in exporter.ports:
+            assert exporter.line() == f"lustre-exporter: listening on 127.0.0.1:{port}\n".encode()
+            assert b"lustre_llite_operations_total" in exporter.get("/metrics", port)
         assert exporter.ends(number) == b""
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority")
-def test_it_has_priority_over_applications(grow) -> None:
-    with running(*roots(grow({}))) as exporter:
-        assert b"not loaded" in exporter.line()
-        assert b"listening" in exporter.line()
-        assert os.getpriority(os.PRIO_PROCESS, exporter.process.pid) <= PROMPT_NICE
-        exporter.ends()
 
 
 def test_a_scrape_in_flight_is_answered_before_the_end(grow) -> None:
@@ -167,10 +150,12 @@ def test_sighup_reads_the_web_configuration_again_and_ends_nothing(capture, tmp_
         exporter.ends()
 
 
-def test_sighup_without_a_web_configuration_ends_nothing(grow) -> None:
+def test_it_has_priority_over_applications_and_sighup_ends_nothing(grow) -> None:
     with running("--log.format=logfmt", *roots(grow({}))) as exporter:
         assert b'level=warn msg="Lustre is not loaded on this node' in exporter.line()
         assert b"listening" in exporter.line()
+        if not os.geteuid():  # only root may raise a priority
+            assert os.getpriority(os.PRIO_PROCESS, exporter.process.pid) <= PROMPT_NICE
         exporter.process.send_signal(signal.SIGHUP)
         assert b'level=info msg="SIGHUP: ' in exporter.line()
         exporter.ends()
@@ -210,12 +195,15 @@ def test_logs_can_be_read_by_machines(form, parsed, capsys) -> None:
     (("--output=/no/such/place",), "<3>lustre-exporter: cannot write /no/such/place")])
 def test_warnings_and_errors_have_their_priority_where_journald_reads_them(options, first, grow, tmp_path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, (tmp_path / "log").open("w+") as stream:
-        found, port = os.fstat(stream.fileno()), taken.getsockname()[1]
-        subprocess.run([*COMMAND, f"--web.listen-address=127.0.0.1:{port}", *roots(grow({})), *options], check=False,
-                       stderr=stream, env={**os.environ, "JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"})
+        found, address = os.fstat(stream.fileno()), f"127.0.0.1:{taken.getsockname()[1]}"
+        ran = subprocess.run([*COMMAND, f"--web.listen-address={address}", *roots(grow({})), *options], check=False,
+                             stderr=stream, env={**os.environ, "JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"})
     lines = (tmp_path / "log").read_text().splitlines()
     assert lines[0].startswith(first)
     assert [line for line in lines[1:] if not line.startswith("<3>")] == []
+    if not options:
+        assert lines[1:] == [f"<3>lustre-exporter: cannot listen on {address}: Address already in use"]
+        assert ran.returncode == 1
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -248,20 +236,10 @@ def test_mistakes_of_the_web_configuration_come_with_the_others(tmp_path, capsys
                                            "'x' is not a listen address", f"{web}:3: users: unknown setting"))
 
 
-def test_it_serves_on_several_addresses(capture) -> None:
-    with running(*roots(capture("2.17.57/tree-idle")), addresses=2) as exporter:
-        assert b"listening" in exporter.line() + exporter.line()
-        assert [exporter.get("/-/healthy", port) for port in exporter.ports] == [b"Healthy.\n"] * 2
-        exporter.ends()
-
-
 def test_few_descriptors_and_a_crowd_that_says_nothing_keep_no_scrape_out(capture) -> None:
     few = "import resource, runpy; resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24)); "
     command = [sys.executable, "-c", f"{few}runpy.run_module('exporter', run_name='__main__', alter_sys=True)"]
-    with (
-        contextlib.ExitStack() as crowd,
-        running(*roots(capture("2.17.57/tree-idle")), command=command) as exporter,
-    ):
+    with (contextlib.ExitStack() as crowd, running(*roots(capture("2.17.57/tree-idle")), command=command) as exporter):
         assert b"listening" in exporter.line()
         for _ in range(60):
             crowd.enter_context(socket.create_connection(("127.0.0.1", exporter.ports[0]), timeout=20))

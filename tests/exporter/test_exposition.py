@@ -15,7 +15,7 @@ from exporter import exposition
 from exporter.self_metrics import registry
 from tests.servers import program
 
-TREES = ["2.17.57/tree-idle", "2.17.57/tree-load-1", "2.17.57/tree-load-2"]
+TREES = ["2.17.57/tree-idle", "2.17.57/tree-load-1"]
 
 
 def flat(families) -> dict:

@@ -9,8 +9,7 @@ from pathlib import Path
 WRITTEN = Path(__file__).parent.parent / "captures" / "written-from-source"
 RELEASES = ["2.12", "2.13", "2.14", "2.15", "2.16"]
 ROLES = ["client", "oss", "oss-zfs", "mds", "router"]
-NODES = [*((release, role) for release in RELEASES for role in ROLES), ("2.17", "seldom"),
-         ("2.18", "quota")]  # fmt: skip
+NODES = [*((release, role) for release in RELEASES for role in ROLES), ("2.17", "seldom"), ("2.18", "quota")]
 """The last two have what the recorded node never showed, such as a recovery, rules of TBF, quotas of ranges of ids."""
 
 

@@ -18,7 +18,11 @@ from tests.lustre.fake_llapi import Handle
 
 @pytest.fixture
 def root(capture: Unpack, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(capture("2.17.57/tree-idle"), tmp_path / "tree", symlinks=True))
+    whole = capture("2.17.57/tree-idle")
+    for name in ("sys/kernel/debug/lustre/mdc", "sys/fs/lustre/mdc"):
+        shutil.copytree(whole / name, tmp_path / name)
+    shutil.copy(whole / "sys/fs/lustre/version", tmp_path / "sys/fs/lustre")
+    return tmp_path
 
 
 def notifies(root: Path, fsname: str = "lustre") -> bool:

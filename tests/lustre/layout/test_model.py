@@ -54,7 +54,6 @@ def test_an_extension_belongs_to_the_component_it_gives_room_to() -> None:
     assert setstripe_arguments(growing) == setstripe_arguments(grown)
 
 
-
 def mirrored(*numbers: int) -> Layout:
     return Layout(tuple(Component(mirror_id=number) for number in numbers), mirror_count=len(numbers))
 
