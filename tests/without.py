@@ -1,6 +1,6 @@
-"""Runs tierd without a module or package: as if it and its line in the registry were deleted.
+"""Runs tierd without some modules or packages: as if they and their lines in the registries were deleted.
 
-``python -m tests.without MODULE…`` tries each in a process of its own, and prints what fails. Nothing of
+``python -m tests.without MODULE,MODULE…`` tries each group in a process of its own, and prints what fails. Nothing of
 tierd that knows a policy may be imported before.
 """
 
@@ -32,27 +32,28 @@ POLICIES, INTEGRATIONS = "tierd.policies", "tierd.integrations"
 
 
 class Registry(SourceFileLoader):
-    """Loads a registry without the lines of one policy or integration."""
+    """Loads a registry without the lines of some policies or integrations."""
 
     without = ""
+    """Their names, as alternatives of a pattern."""
 
     def get_data(self, path: str) -> bytes:
         text = Path(path).read_text(encoding="utf-8")
-        return re.sub(rf'^    "(tierd\.)?{self.without}(\.\w+)?"(: .*)?,\n', "", text, flags=re.MULTILINE).encode()
+        return re.sub(rf'^    "(tierd\.)?({self.without})(\.\w+)?"(: .*)?,\n', "", text, flags=re.MULTILINE).encode()
 
     def path_stats(self, path: str) -> dict[str, float]:
         raise OSError(f"{path} is not cached")
 
 
 class Deleted(MetaPathFinder):
-    """Finds no module of this name or below it, and a registry without it."""
+    """Finds no modules of these names or below them, and registries without them."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
 
     def find_spec(self, fullname: str, path: Sequence[str] | None,
                   target: ModuleType | None = None) -> ModuleSpec | None:
-        if f"{fullname}.".startswith(f"{self.name}."):
+        if f"{fullname}.".startswith(tuple(f"{name}." for name in self.names)):
             raise ModuleNotFoundError(f"{fullname} was removed", name=fullname)
         if fullname not in (f"{POLICIES}.registry", f"{INTEGRATIONS}.registry", "tierd.__main__", "tierd.extensions",
                             "tierd.act.movers.engines"):
@@ -60,7 +61,7 @@ class Deleted(MetaPathFinder):
         spec = PathFinder.find_spec(fullname, path)
         assert spec.origin is not None
         loader = Registry(fullname, spec.origin)
-        loader.without = self.name.rpartition(".")[2]
+        loader.without = "|".join(name.rpartition(".")[2] for name in self.names)
         spec.loader = loader
         return spec
 
@@ -77,36 +78,36 @@ def story(folder: Path) -> list[str]:
     return said
 
 
-def run_without(name: str) -> None:
+def run_without(names: Sequence[str]) -> None:
     """Import tierd, and run the story. Raises what fails."""
-    sys.meta_path.insert(0, Deleted(name))
+    sys.meta_path.insert(0, Deleted(names))
     known = import_module(f"{POLICIES}.registry").policies()
     for entrance in ("tierd.__main__", "tierd.daemon.process", "tierd.cli.tierctl"):
         import_module(entrance)
     import_module("tierd.__main__").parser()
     import_module("tierd.cli").modules_for("")
-    assert name not in sys.modules
+    assert sys.modules.keys().isdisjoint(names)
     with TemporaryDirectory() as folder:
         said = story(Path(folder))
     assert any("FOUND noisy-neighbour" in words for words in said) == ("noisy-neighbour" in known), said
     assert any("SET default layout" in words for words in said) == ("noisy-neighbour" in known), said
 
 
-def main(names: Sequence[str]) -> int:
-    """Try each name, in turn. Returns the number of those that fail."""
+def main(groups: Sequence[str]) -> int:
+    """Try each group, in turn. Returns the number of those that fail."""
     failed = 0
-    for name in names:
+    for group in groups:
         child = os.fork()
         if child == 0:
             try:
-                run_without(name)
+                run_without(group.split(","))
             except Exception:  # noqa: BLE001 -- whatever fails is printed
                 traceback.print_exc()
                 sys.stderr.flush()
                 os._exit(1)
             os._exit(0)
         if os.waitpid(child, 0)[1]:
-            print(f"tierd does not work without {name}", flush=True)
+            print(f"tierd does not work without {group}", flush=True)
             failed += 1
     return failed
 

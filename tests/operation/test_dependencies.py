@@ -1,14 +1,11 @@
-"""What an installation needs: prometheus_client for the exporter, the packages of its extra for tierd, no compiler."""
+"""What an installation needs: prometheus_client for the exporter, the packages of its extra for tierd."""
 
 from __future__ import annotations
 
 import configparser
-import os
 import re
-import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterable
 from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
@@ -44,7 +41,7 @@ for package in sys.argv[2].split(","):
         except ModuleNotFoundError as error:
             print(found.name, error.name)
 """
-EXPORTER = "from exporter.__main__ import main; sys.exit(main(sys.argv[{first}:]))"
+EXPORTER = ONLY + "from exporter.__main__ import main; sys.exit(main(sys.argv[2:]))"
 PROGRAM = ONLY + "module = importlib.import_module(sys.argv[2]); sys.exit(module.main(sys.argv[3:]))"
 
 
@@ -96,7 +93,7 @@ def test_the_exporter_is_imported_with_prometheus_client_alone() -> None:
 def test_the_exporter_runs_with_prometheus_client_alone(capture: Unpack) -> None:
     tree = capture("2.17.57/tree-idle")
     allowed = ",".join([*packages("lustre", "httpserver", "exporter"), "prometheus_client"])
-    shown = run(ONLY + EXPORTER.format(first=2), allowed, "--once", f"--path.procfs={tree / 'proc'}",
+    shown = run(EXPORTER, allowed, "--once", f"--path.procfs={tree / 'proc'}",
                 f"--path.sysfs={tree / 'sys'}")
     assert shown.returncode == 0, shown.stderr
     assert "# TYPE lustre_llite_operations_total counter\n" in shown.stdout
@@ -127,8 +124,7 @@ def test_tierd_alone_starts_without_nats(tmp_path: Path) -> None:
 
 
 def test_the_packages_that_are_missed_are_those_of_the_extra() -> None:
-    named = {name.removesuffix("-py").replace("-", "_").lower()
-             for name in required("options.extras_require", "tierd")}
+    named = {name.removesuffix("-py").replace("-", "_").lower() for name in required("options.extras_require", "tierd")}
     assert named == dependencies.PACKAGES
 
 
@@ -161,27 +157,3 @@ def test_no_text_has_people_install_a_name_that_no_index_gives_us() -> None:
 def test_a_module_missing_by_mistake_is_not_blamed_on_extras() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"tierd\.gone"):
         dependencies.report_missing("tierd", ModuleNotFoundError("No module named 'tierd.gone'", name="tierd.gone"))
-
-
-def test_an_installation_from_source_works_without_a_compiler(capture: Unpack, tmp_path: Path) -> None:
-    pytest.importorskip("setuptools", reason="no setuptools: it builds the modules in C")
-    source, built = tmp_path / "source", tmp_path / "built"
-    source.mkdir()
-    for name in packages(*OWN):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    for name in ("packaging/lustre_tierd", "docs/runbooks"):
-        shutil.copytree(ROOT / name, source / name)
-    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"CC": "/bin/false"}
-    subprocess.run([sys.executable, "setup.py", "-q", "build", "--build-base", tmp_path / "work", "--build-lib", built],
-                   cwd=source, check=True, capture_output=True, env=environment)
-    tree = capture("2.17.57/tree-idle")
-    # -S: without the finder of an editable installation, which would look for modules in C in the source of that one
-    path = [str(built / "lustre_tierd"), sysconfig.get_path("purelib")]
-    code = f"import sys; sys.path += {path!r}; {EXPORTER.format(first=1)}"
-    shown = subprocess.run([sys.executable, "-S", "-c", code, "--once", f"--path.procfs={tree / 'proc'}",
-                            f"--path.sysfs={tree / 'sys'}"], capture_output=True, text=True, check=True, cwd=tmp_path,
-                           env=environment)
-    assert 'lustre_exporter_build_info{compiled="no",' in shown.stdout
-    assert "# TYPE lustre_llite_operations_total counter\n" in shown.stdout

@@ -202,11 +202,13 @@ def dependencies_without_us(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a wheel without C modules installs, and links to what is installed beside it."""
+    """What a wheel that was built without a compiler installs, and links to what is installed beside it."""
+    pytest.importorskip("setuptools", reason="no setuptools: it builds the modules in C")
     folder = dependencies_without_us(tmp_path_factory.mktemp("wheel") / "site")
     built = folder.parent / "lib"
-    subprocess.run([sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", built], check=True,
-                   capture_output=True, cwd=copied_source(folder.parent / "source"))
+    subprocess.run([sys.executable, "setup.py", "--quiet", "build", "--build-lib", built], check=True,
+                   capture_output=True, cwd=copied_source(folder.parent / "source"),
+                   env={**os.environ, "CC": "/bin/false"})
     for package in built.iterdir():
         package.rename(folder / package.name)
     return folder
@@ -230,6 +232,14 @@ def test_a_wheel_holds_the_programs_and_nothing_that_simulates(wheel: Path) -> N
     assert not (ours / "tierd/simulation").exists()
     assert {path.name for path in ours.rglob("*.py")
             if re.search(r"^ *(from|import) simulator", path.read_text(), re.MULTILINE)} == {"simulate.py"}
+
+
+def test_the_exporter_works_without_the_modules_in_c(wheel: Path, capture: Unpack) -> None:
+    tree = capture("2.17.57/tree-idle")
+    shown = in_wheel(wheel, "lustre_exporter", "--once", f"--path.procfs={tree / 'proc'}",
+                     f"--path.sysfs={tree / 'sys'}").stdout
+    assert 'lustre_exporter_build_info{compiled="no",' in shown
+    assert "# TYPE lustre_llite_operations_total counter\n" in shown
 
 
 @pytest.mark.parametrize("program", ["lustre_exporter", "tierd", "tierctl"])
@@ -260,7 +270,8 @@ def test_commands_say_that_they_need_the_simulator(wheel: Path, command: list[st
 def test_the_packages_are_built_and_the_exporter_of_its_package_runs(capture: Unpack, tmp_path: Path) -> None:
     pytest.importorskip("setuptools", minversion="70.1", reason="an older setuptools makes no wheels")
     environment = {name: value for name, value in os.environ.items() if name not in {"CC", "PURE_PYTHON", "WHEELS"}}
-    environment |= {"PYTHON": sys.executable, "CFLAGS": "-O0", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0",
+    environment |= {"PYTHON": sys.executable, "CFLAGS": "-O0", "DPKG_DEB_COMPRESSOR_LEVEL": "0", "PIP_NO_INDEX": "1",
+                    "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_COMPILE": "0",
                     "PYTHONPATH": str(dependencies_without_us(tmp_path / "dependencies"))}
     made = subprocess.run(["sh", "packaging/deb.sh", tmp_path / "dist"], env=environment,
                           cwd=copied_source(tmp_path / "source"), check=False, capture_output=True, text=True)
@@ -321,8 +332,7 @@ def test_a_purge_keeps_what_only_the_journal_can_undo(journal: str, outcome: str
     assert (file.exists(), "kept " in told.stderr) == (kept, kept)
 
 
-MODULES = ("lustre_tierd/exporter/jobs/_lines", "lustre_tierd/lustre/_files",
-           "lustre_tierd/lustre/formats/_texts")
+MODULES = ("lustre_tierd/exporter/jobs/_lines", "lustre_tierd/lustre/_files", "lustre_tierd/lustre/formats/_texts")
 
 
 def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
@@ -335,12 +345,8 @@ def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.Comp
                           text=True, check=False)
 
 
-def test_a_wheel_for_many_linuxes_with_all_modules_passes(tmp_path: Path) -> None:
-    passed = checked(tmp_path, "manylinux2014_x86_64.manylinux_2_17_x86_64", MODULES)
-    assert (passed.returncode, passed.stderr) == (0, "")
-
-
 @pytest.mark.parametrize(("tag", "modules", "complaint"), [
+    ("manylinux2014_x86_64.manylinux_2_17_x86_64", MODULES, ""),
     ("linux_x86_64", MODULES, "the tag linux_x86_64 is not one of manylinux"),
     ("manylinux_2_17_x86_64.linux_x86_64", MODULES, "the tag linux_x86_64 is not one of manylinux"),
     ("manylinux_2_17_x86_64", MODULES[:1], "lustre_tierd/lustre/_files is not compiled"),
@@ -349,9 +355,9 @@ def test_a_wheel_for_many_linuxes_with_all_modules_passes(tmp_path: Path) -> Non
 def test_a_wheel_that_needs_a_compiler_is_refused(
     tag: str, modules: tuple[str, ...], complaint: str, tmp_path: Path
 ) -> None:
-    refused = checked(tmp_path, tag, modules)
-    assert refused.returncode == 1
-    assert complaint in refused.stderr
+    done = checked(tmp_path, tag, modules)
+    assert done.returncode == bool(complaint)
+    assert complaint in done.stderr if complaint else not done.stderr
 
 
 def test_every_source_in_c_is_built() -> None:

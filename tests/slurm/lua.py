@@ -36,8 +36,7 @@ class Lua:
 
     def _run(self, text: bytes) -> None:
         loading = self._state, text, ctypes.c_size_t(len(text)), b"plugin"
-        failed = (self._lua.luaL_loadbuffer(*loading) if self._first else
-                  self._lua.luaL_loadbufferx(*loading, None))
+        failed = (self._lua.luaL_loadbuffer(*loading) if self._first else self._lua.luaL_loadbufferx(*loading, None))
         failed = failed or (
             self._lua.lua_pcall(self._state, 0, _MULTIPLE, 0) if self._first else
             self._lua.lua_pcallk(self._state, 0, _MULTIPLE, 0, ctypes.c_ssize_t(0), None))
