@@ -123,8 +123,7 @@ class Site:
         self.world: World | None = None
         self.below: PowerFlex | None = None
         if self.settings is not None:
-            self.world = wire(self.cluster, self.settings, self.folder, self.dry_run,
-                              claim=self.claim(self.cluster))
+            self.world = wire(self.cluster, self.settings, self.folder, self.dry_run, claim=self.claim(self.cluster))
             self.below = self.powerflex(self.cluster)
             beside = MetricsContext(self.world.filesystem.fsname, cases=self._cases, sources=self._source_ages,
                                     web_config=self.web_config, tallies=self.tallies(self.cluster),

@@ -56,7 +56,7 @@ def narrowed(file: Path, folder: Path) -> Iterator[Path]:
         wanted = {group["name"] for group in rules["groups"]}
         one = folder / f"test{number}.yml"
         one.write_text(json.dumps({
-            **content, "rule_files": [f"rules{number}.yml"], "tests": [test],
+            **content, "rule_files": [f"rules{number}.yml"], "tests": [test], "evaluation_interval": test["interval"],
             "group_eval_order": [name for name in content["group_eval_order"] if name in wanted]}), encoding="utf-8")
         yield one
 

@@ -34,7 +34,7 @@ from tierd.sense.changelogs.tally_source import MdtProgress, Position, ReaderSta
 from tierd.sense.freshness import SourceAge
 from tierd.simulation.world import VirtualClock
 
-HEALTHY_MINUTES, TROUBLE_MINUTES = 2, 3
+HEALTHY_MINUTES, TROUBLE_MINUTES = 2, 2
 NOBODY = 65534
 Change = Callable[[Site], None]
 ACTING = replace(Settings(), act=replace(Settings().act, dry_run=False))
@@ -333,8 +333,7 @@ TROUBLES = (
     Trouble("LustreOstFillingUp", filling, each=filling, trends=("lustre_ost_avail_bytes",)),
     Trouble("LustreOstFull", event("full", target="OST0003", free_percent=3.0)),
     Trouble("LustreOstImbalance", event("full", target="OST0003", free_percent=20.0)),
-    Trouble("LustreOstSlow", event("slow", target="OST0003", factor=12.0), jobs=READERS, healthy_minutes=2, minutes=2,
-            site={"hardware": real_disks}),
+    Trouble("LustreOstSlow", event("slow", target="OST0003", factor=12.0), jobs=READERS, site={"hardware": real_disks}),
     Trouble("LustreMdtInodesLow", put("sys/fs/lustre/osd-ldiskfs/lustre-MDT0000/filesfree", "1000\n")),
     Trouble("LustreChangelogBehind", sub("sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_users",
                                          r"^current_index: \d+", "current_index: 20000000")),
@@ -360,19 +359,17 @@ TROUBLES = (
             f"hit_total: {15_000 * minutes}\nmiss_total: {45_000 * minutes}\n"))),
     Trouble("LustreRpcSaturation",
             sub("sys/kernel/debug/lustre/osc/*/rpc_stats", r"^(write RPCs in flight:\s+)\d+", r"\g<1>8"),
-            jobs=BOTH_MOUNTS, healthy_minutes=2, minutes=2),
-    Trouble("LustreLnetInterfaceDown",
-            sub("sys/kernel/debug/lnet/nis", r"^(10\.0\.0\.1@o2ib\s+)up  ", r"\1down")),
+            jobs=BOTH_MOUNTS),
+    Trouble("LustreLnetInterfaceDown", sub("sys/kernel/debug/lnet/nis", r"^(10\.0\.0\.1@o2ib\s+)up  ", r"\1down")),
     Trouble("LustreLnetErrors", **growing("sys/kernel/debug/lnet/stats", lambda minutes: (
         f"3 30 {600 * minutes} 1000 2000 0 2 30000000 40000000 0 4096\n"))),
     Trouble("LustrePoolRoomLow", hdds("full", free_percent=3.0)),
     Trouble("LustrePoolSpilling", put("proc/fs/lustre/lod/*/pool/flash/spill_is_active", "1\n")),
-    Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),),
-            healthy_minutes=2, minutes=2),
+    Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),), site={"model": FluidCluster}),
     Trouble("LustreSmallIoOnDisks", lambda _: None, jobs=(RandomWriter(processes_count=4),),
-            healthy_minutes=1, minutes=2, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=200)}),
-    Trouble("LustreNoisyNeighbour", lambda _: None, jobs=(STREAM, replace(NOISE, start_seconds=180.0)),
-            site=DRY_SITE),
+            healthy_minutes=1, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=200),
+                                     "model": FluidCluster}),
+    Trouble("LustreNoisyNeighbour", lambda _: None, jobs=(STREAM, replace(NOISE, start_seconds=180.0)), site=DRY_SITE),
     Trouble("TierdDown", down(TIERD), site=TIERD_SITE),
     Trouble("TierdStalled", hangs, site=TIERD_SITE),
     Trouble("TierdMovesStalled", waiting_moves, site={"settings": SLOWLY, **SELDOM}),
