@@ -18,8 +18,7 @@ from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 
-ON_MDT = Layout((Component(0, 65536, stripe_count=0, stripe_size=65536, pattern="mdt"),
-                 Component(65536, EOF, "hdd")))
+ON_MDT = Layout((Component(0, 65536, stripe_count=0, stripe_size=65536, pattern="mdt"), Component(65536, EOF, "hdd")))
 TWICE = Layout((Component(0, EOF, "flash", mirror_id=1), Component(0, EOF, "hdd", mirror_id=2)), mirror_count=2)
 
 

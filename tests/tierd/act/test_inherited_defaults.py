@@ -79,14 +79,6 @@ def test_copied_layouts_are_undone_with_their_original(world: World) -> None:
                                    "/d/theirs": OTHER, "/d/theirs/below": OTHER, "/d/none": None}
 
 
-def test_undo_leaves_no_default_where_there_was_none(world: World) -> None:
-    world.port.defaults["/d"] = None
-    given(world, FLASH)
-    make(world, "/d/new")
-    world.undo(done(world), "")
-    assert world.port.defaults == {"/d": None, "/d/new": None}
-
-
 def test_older_directories_keep_their_default(world: World) -> None:
     world.port.defaults |= {"/d/old": FLASH, "/d/old/below": FLASH}
     world.port.times = {"/d/old": 900.0}  # type: ignore[attr-defined]
@@ -234,8 +226,7 @@ def test_the_undo_of_an_act_with_another_on_top_goes_on_after_a_kill(
             world.undo(first, "because")
     assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["undoing"]
     result, detail = world.undo(first, "because")
-    assert (result, detail.partition("; ")[2]) == (
-        "undone", f"{ON_TOP}; also restored 1 directory created below")
+    assert (result, detail.partition("; ")[2]) == ("undone", f"{ON_TOP}; also restored 1 directory created below")
     assert world.undo(second, "because").outcome == "undone"
     assert world.port.defaults == {"/d": HDD, "/d/new": HDD}
 

@@ -96,8 +96,7 @@ def test_an_opt_out_that_the_mount_hides_is_not_ignored(unsupported: SimulatedFi
         assert "mount it with -o user_xattr" in refusal.sentence
 
 
-def test_with_permission_pins_and_markers_hold_without_attributes(
-        unsupported: SimulatedFilesystem) -> None:
+def test_with_permission_pins_and_markers_hold_without_attributes(unsupported: SimulatedFilesystem) -> None:
     opt_out = consent(unsupported, without_user_xattr=True)
     assert opt_out.of_file("/proj/a/b/file") is None
     unsupported.set_xattr("/proj/a/b/file", "lustre.pin", b"- pool: hdd\n")
@@ -180,8 +179,7 @@ def test_the_gate_refuses_and_the_journal_says_why(tmp_path: Path) -> None:
     (default,) = submitted(at.gate, [Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", FINDING, "/proj/in")],
                            number)
     for outcome in (moved, default):
-        assert (outcome.result, outcome.detail) == (
-            "refused", "user.tierd is off at /proj/in: the owner opted out")
+        assert (outcome.result, outcome.detail) == ("refused", "user.tierd is off at /proj/in: the owner opted out")
     assert [e.outcome for e in at.journal.entries()] == ["refused", "refused"]
 
 

@@ -15,12 +15,12 @@ DAY_SECONDS = 90_000
 
 
 @contextmanager
-def prometheus_with(folder: Path, kind: str, series: Mapping[str, Callable[[int], float]]) -> Iterator[tuple[str, int]]:
+def prometheus_with(folder: Path, series: Mapping[str, Callable[[int], float]]) -> Iterator[tuple[str, int]]:
     """Yield its URL and the time. ``series`` gives the value so many seconds after the first sample."""
     now, lines, typed = int(SystemClock().now()), list[str](), set[str]()
     for name, value in series.items():
-        family = name.partition("{")[0].removesuffix("_total")
-        lines += [] if family in typed else [f"# TYPE {family} {kind}"]
+        family, of_counter, _ = name.partition("{")[0].partition("_total")
+        lines += [] if family in typed else [f"# TYPE {family} {'counter' if of_counter else 'gauge'}"]
         typed.add(family)
         lines += [f"{name} {value(at)} {now - DAY_SECONDS + at}" for at in range(0, DAY_SECONDS - 60, 60)]
     (folder / "day.txt").write_text("\n".join([*lines, "# EOF", ""]))

@@ -114,18 +114,6 @@ def test_with_many_pairs_the_points_are_further_apart() -> None:
         assert ["step=408" in server.requests[0], "step=2448" in server.requests[1]] == [True, True]
 
 
-def test_a_real_prometheus_with_a_day_in_it(tmp_path: Path) -> None:
-    series = {f'{name}{{fs="lustre",target="OST0002",jobid="{label_text(job)}"}}': lambda _, value=value: value
-              for name, value in ((BYTES, 50e6), (OPERATIONS, 48.0)) for job in ("ior.1", HOSTILE)}
-    with prometheus_with(tmp_path, "gauge", series) as (url, now):
-        ask = remembering(url, SystemClock(), 20.0, "lustre")
-        learned = ask(Window(now, now + 5, seen("ior.1", HOSTILE).loads, {}), now)
-    assert 66 <= len(learned.windows) <= 69
-    assert [w.end for w in learned.windows] == sorted(w.end for w in learned.windows)
-    assert all(w.loads.keys() == {("lustre-OST0002", "ior.1"), ("lustre-OST0002", HOSTILE)} for w in learned.windows)
-    assert {w.loads["lustre-OST0002", "ior.1"].moved_bytes / w.seconds for w in learned.windows} == {50e6}
-
-
 def test_a_column_that_is_missing_is_no_load() -> None:
     series = {"metric": {"column": "write_bytes"}, "values": [[NOW - 120, "5"], [NOW - 60, "7.5"]]}
     with liar([matrix(series), matrix()]) as server:
@@ -147,11 +135,22 @@ def test_points_that_cannot_be_are_an_error(series: dict[str, Any], words: str) 
         past_rates(api(server.url), JOBS, HOSTILE, NOW - 3600, NOW, 60)
 
 
-def test_a_real_prometheus_understands_the_question(tmp_path: Path) -> None:
+def test_a_real_prometheus_with_a_day_in_it(tmp_path: Path) -> None:
+    series: dict[str, Callable[[int], float]] = {}
+    for job in ("ior.1", HOSTILE):
+        of = f'{{fs="lustre",target="OST0002",jobid="{label_text(job)}"}}'
+        series |= {f"{BYTES}{of}": lambda _: 50e6, f"{OPERATIONS}{of}": lambda _: 48.0}
     of = f'_total{{fs="lustre",target="OST0002",jobid="{label_text(HOSTILE)}"'
-    with prometheus_with(tmp_path, "counter", {
-            f"lustre_job_read_bytes{of}}}": lambda at: 1e6 * at, f"lustre_job_write_bytes{of}}}": lambda at: 2e6 * at,
-            f'lustre_job_operations{of},operation="read"}}': lambda at: 3.0 * at}) as (url, now):
+    series |= {f"lustre_job_read_bytes{of}}}": lambda at: 1e6 * at,
+               f"lustre_job_write_bytes{of}}}": lambda at: 2e6 * at,
+               f'lustre_job_operations{of},operation="read"}}': lambda at: 3.0 * at}
+    with prometheus_with(tmp_path, series) as (url, now):
+        ask = remembering(url, SystemClock(), 20.0, "lustre")
+        learned = ask(Window(now, now + 5, seen("ior.1", HOSTILE).loads, {}), now)
         points = past_rates(api(url, SystemClock(), fs="lustre"), JOBS, HOSTILE, now - 86_400, now - 600, 300)
+    assert 66 <= len(learned.windows) <= 69
+    assert [w.end for w in learned.windows] == sorted(w.end for w in learned.windows)
+    assert all(w.loads.keys() == {("lustre-OST0002", "ior.1"), ("lustre-OST0002", HOSTILE)} for w in learned.windows)
+    assert {w.loads["lustre-OST0002", "ior.1"].moved_bytes / w.seconds for w in learned.windows} == {50e6}
     assert len(points) == 287
     assert points[-1][1:] == pytest.approx((1e6, 2e6, 3.0, 0.0))

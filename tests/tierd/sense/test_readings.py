@@ -37,9 +37,6 @@ def reading(time: float, jobs: dict[tuple[str, str], JobEntry], targets: set[str
     return Reading(time, jobs, frozenset({OST, MDT} if targets is None else targets))
 
 
-
-
-
 def test_a_target_that_could_not_be_read_before_gives_no_sudden_load() -> None:
     seen = window(reading(0, {}, targets=set()), reading(5, {(OST, "j"): counters(1_000_000)}))
     assert not seen.loads
@@ -54,7 +51,6 @@ def test_metadata_of_all_mdts_is_one_load() -> None:
     seen = window(reading(0, {}), reading(5, {(MDT, "j"): counters(open=7, mknod=5, close=6, unlink=1, getattr=9)}))
     names = seen.namespace["j"]
     assert (names.opens, names.creates, names.closes, names.unlinks, names.other_operations) == (7, 5, 6, 1, 9)
-
 
 
 OST_TARGET = "l-OST0001"
@@ -133,7 +129,6 @@ def test_counters_are_given_back_as_they_came() -> None:
     assert table == entries
     assert list(table) == list(entries)
     assert ("l-OST0003", "j") not in table
-
 
 
 def test_a_job_id_is_as_long_as_lustre_and_the_exporter_make_it_and_no_longer() -> None:

@@ -95,8 +95,7 @@ def test_a_moment_has_records_before_and_after_it(path: Path, journal: Journal) 
     at = JournalReader(path).rates.at
     inside = at(BEGIN + 150)
     assert inside is not None
-    assert (inside.time, inside.seconds, inside.earlier, inside.later) == (
-        BEGIN + 180, 60, BEGIN + 120, BEGIN + 240)
+    assert (inside.time, inside.seconds, inside.earlier, inside.later) == (BEGIN + 180, 60, BEGIN + 120, BEGIN + 240)
     assert inside.rates[TARGETS].names == ["t"]
     assert inside.rates[JOBS].names == [HOSTILE]
     last, first = at(BEGIN + 9000), at(BEGIN - 9000)

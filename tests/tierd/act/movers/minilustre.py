@@ -236,8 +236,7 @@ class MiniLustre:
     def _named(self, layout: Layout) -> Layout:
         """As Lustre 2.17 names pools: data on the MDT gets the name of the directory's."""
         pool = self.directory_default.components[-1].pool
-        return replace(layout, components=tuple(
-            replace(c, pool=pool) if c.on_mdt else c for c in layout.components))
+        return replace(layout, components=tuple(replace(c, pool=pool) if c.on_mdt else c for c in layout.components))
 
     def instantiate(self, store: Store, end: int) -> None:
         """Give objects to every component that begins before a byte, as its first write does."""

@@ -322,5 +322,4 @@ class Movers(RuleBasedStateMachine):
 
 
 TestMovers = Movers.TestCase
-TestMovers.settings = settings(max_examples=250, stateful_step_count=25,
-                              suppress_health_check=[HealthCheck.too_slow])
+TestMovers.settings = settings(max_examples=250, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow])

@@ -69,8 +69,7 @@ def world(tmp_path: Path) -> World:
 def test_a_file_larger_than_its_first_component_moves(world: World) -> None:
     before = world.lustre.create("/long", DATA, PFL).store.layout
     wanted = elsewhere(PFL, (4,), (3, 5))
-    world.gate.submit([Action(ActKind.MIGRATE, wanted, "because", FINDING.key, "/", "/long", len(DATA))],
-                      world.finding)
+    world.gate.submit([Action(ActKind.MIGRATE, wanted, "because", FINDING.key, "/", "/long", len(DATA))], world.finding)
     assert world.pump() == {"done": 1}
     (entry,) = world.journal.entries(Outcome.DONE)
     assert entry.layout_after == wanted

@@ -52,7 +52,6 @@ def drained(follower: Follower) -> tuple[list[int], str]:
     return seen, ""
 
 
-
 def test_lost_records_are_reported_once_and_later_records_are_returned() -> None:
     log, clock = Log(5), SettableClock()
     follower = Follower(log.read, ["MDT0000", "MDT0001"], clock, {"MDT0001": 5})
