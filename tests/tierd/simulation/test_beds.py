@@ -45,7 +45,7 @@ def test_a_neighbour_on_a_disk_is_found_and_a_job_on_flash_left_alone() -> None:
     assert (noisy.truth, noisy.bed) == ("aggressor", BedKind.DISK)
     assert noisy.found_after is not None
     assert noisy.found_after < 30
-    quiet = evaluate(990000, Settings(), bed=BedKind.DISK)
+    quiet = evaluate(990041, Settings(), bed=BedKind.DISK)
     assert quiet.truth == "innocent"
-    assert not quiet.acted
-    assert "disk" in summary_text(Evaluated("990000-990001", False, (quiet, noisy)))
+    assert (quiet.acted, quiet.harm) == (False, 0.0)
+    assert "disk" in summary_text(Evaluated("990001-990041", False, (noisy, quiet)))

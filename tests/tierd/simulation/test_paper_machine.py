@@ -1,7 +1,7 @@
 """The machine of the Cray paper, with the time that tierd needs: ``tierctl simulate noisy-neighbour-paper-long``.
 
-The scenario leaves the stream 70 s alone. Here it is less, so that the test takes less. Where single requests do not
-matter, the machine is simulated as flows, which takes a twentieth of the time.
+The scenario leaves the stream 70 s alone. Here it is less, so that the test takes less. The machine is simulated as
+flows, which takes a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ STREAM, NOISE = "ior.1002", "mdtest.1001"
 ONSET, SECONDS = 25.0, 60.0
 
 
-def ran(name: str, model: str, onset: float = ONSET, seconds: float = SECONDS, tierd_starts: float = 0.0) -> Outcome:
+def ran(name: str, onset: float = ONSET, seconds: float = SECONDS, tierd_starts: float = 0.0) -> Outcome:
     scenario = library(name)
     jobs: tuple[Job, ...] = tuple(
         replace(job, start_seconds=onset) if isinstance(job, SmallFileWriter) else job for job in scenario.jobs)
-    return run(replace(scenario, jobs=jobs, model=model).build(), jobs, seconds, policy=Settings(),
+    return run(replace(scenario, jobs=jobs, model="flows").build(), jobs, seconds, policy=Settings(),
                tierd_starts=tierd_starts)
 
 
 @pytest.mark.parametrize("name", ["noisy-neighbour-paper-long", "noisy-neighbour-paper-long-1m"])
 def test_the_cause_is_found_in_the_second_window_and_the_stream_is_whole_again(name: str) -> None:
-    outcome = ran(name, "flows")
+    outcome = ran(name)
     (found,) = [(time, finding) for time, finding in outcome.findings if finding.kind == "noisy-neighbour"]
     assert ONSET + 3 <= found[0] <= ONSET + 15
     assert (found[1].aggressor, found[1].victim, found[1].directories) == (NOISE, STREAM, ("/scratch/mdtest",))
@@ -42,14 +42,12 @@ def test_the_cause_is_found_in_the_second_window_and_the_stream_is_whole_again(n
     assert outcome.mean(STREAM, SECONDS - 10, SECONDS) >= 0.97 * alone
 
 
-@pytest.mark.parametrize(("name", "model", "acts"), [
-    ("noisy-neighbour-paper-long", "flows", ["set-default-layout"]),
-    ("noisy-neighbour-paper-long-1m", "events", [])])
-def test_a_neighbour_that_was_there_before_tierd_is_found_on_one_target(
-        name: str, model: str, acts: list[str]) -> None:
+@pytest.mark.parametrize(("name", "acts"), [
+    ("noisy-neighbour-paper-long", ["set-default-layout"]), ("noisy-neighbour-paper-long-1m", [])])
+def test_a_neighbour_that_was_there_before_tierd_is_found_on_one_target(name: str, acts: list[str]) -> None:
     """Files of 1 MB never vary in number. So of the predicted loss too little is certain for an act."""
     starts = 5.0
-    outcome = ran(name, model, onset=2.0, seconds=starts + 33.0, tierd_starts=starts)
+    outcome = ran(name, onset=2.0, seconds=starts + 33.0, tierd_starts=starts)
     (found,) = [(time, finding) for time, finding in outcome.findings if finding.kind == "noisy-neighbour"]
     assert found[0] <= starts + 26
     assert (found[1].aggressor, found[1].victim) == (NOISE, STREAM)

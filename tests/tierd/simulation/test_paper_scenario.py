@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import FLASH_KIB, recorded_test_bed
 from tests.tierd.simulated import MIB, NOISE, STREAM
@@ -19,7 +18,7 @@ SECONDS = 240.0
 
 def test_flash_takes_little_more_than_the_small_files() -> None:
     pool_bytes, jobs = 2 * FLASH_KIB << 10, (STREAM, NOISE)
-    shares = run(Cluster(recorded_test_bed(), jobs), jobs, SECONDS, policy=Settings()).pools_used["flash"]
+    shares = run(FluidCluster(recorded_test_bed(), jobs), jobs, SECONDS, policy=Settings()).pools_used["flash"]
     used = (max(shares) - shares[0]) * pool_bytes
     small_files = (NOISE.keep + NOISE.threads) * NOISE.sizes[0]
     assert NOISE.sizes == (MIB,)
