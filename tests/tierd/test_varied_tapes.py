@@ -85,7 +85,7 @@ def renamed(names: Mapping[str, str]) -> Variation:
 
 
 @pytest.mark.parametrize(("stream", "other"), [
-    ("4242_7", "4243_11"), ("my job.5001", "größe.5002"), ('"x:y.0', "{hist: 1}.1"), ("null", "-" * 31),
+    ("4242_7", "4243_11"), ('"my x:y.0', "größe {hist: 1}.1"), ("null", "-" * 31),
 ])
 def test_names_of_jobs_do_not_matter(replayed: Replayed, as_it_was: Callable[[str], Report], stream: str,
                                      other: str) -> None:
@@ -140,7 +140,7 @@ def test_of_a_neighbour_that_reads_its_files_existing_ones_are_moved_too(replaye
     assert [action.kind for action in report.plan][:2] == ["set-default-layout", "migrate"]
 
 
-@pytest.mark.parametrize("tasks", [2, 5, 8])
+@pytest.mark.parametrize("tasks", [2, 8])
 def test_a_neighbour_under_many_job_ids_is_found(replayed: Replayed, as_it_was: Callable[[str], Report],
                                                  tasks: int) -> None:
     def split(entry: Job) -> list[Job]:
@@ -205,8 +205,8 @@ def test_without_records_the_neighbour_is_found_and_left_alone(replayed: Replaye
     assert "no changelog shows where it works" in report.refusals[0]
 
 
-@pytest.mark.parametrize(("places", "named"), [(2, 2), (12, 12), (40, 40)])
-def test_a_neighbour_in_several_directories(replayed: Replayed, places: int, named: int) -> None:
+@pytest.mark.parametrize("places", [2, 40])
+def test_a_neighbour_in_several_directories(replayed: Replayed, places: int) -> None:
     ingest, home = Fid(0x200000402, 0x4), '"/proj/ingest": "[0x200000402:0x4:0x0]"'
     numbers: dict[Fid, int] = {}
 
@@ -221,8 +221,7 @@ def test_a_neighbour_in_several_directories(replayed: Replayed, places: int, nam
         return text.replace(home, ", ".join((home, *more)))
 
     (finding,) = noise(replayed(CREATES, Variation(records=spread, described=described)))
-    expected = tuple(f"/proj/run/d{n:02d}" for n in range(places)) if named == places else ("/proj/run",)
-    assert tuple(sorted(finding.directories)) == expected
+    assert sorted(finding.directories) == [f"/proj/run/d{n:02d}" for n in range(places)]
 
 
 @pytest.mark.parametrize("name", [*NOISY, SLOW_DISK])
@@ -235,10 +234,9 @@ def test_snapshots_that_are_missing(replayed: Replayed, name: str, keeps: Callab
     assert [finding.aggressor for finding in found] == ([NOISY[name]] if name in NOISY else [])
 
 
-@pytest.mark.parametrize("times", [1, 20])
-def test_rates_matter_as_ratios(replayed: Replayed, as_it_was: Callable[[str], Report], times: int) -> None:
+def test_rates_matter_as_ratios(replayed: Replayed, as_it_was: Callable[[str], Report]) -> None:
     def more(entry: Job) -> list[Job]:
-        return [replace(counted(entry, lambda n: n * times, lambda n: n * times), histograms=())]
+        return [replace(counted(entry, lambda n: n * 20, lambda n: n * 20), histograms=())]
 
     assert reported(replayed(CREATES, Variation(more))) == reported(as_it_was(CREATES))
 

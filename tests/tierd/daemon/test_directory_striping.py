@@ -24,14 +24,14 @@ from tierd.policies.metadata_storm import NO_LAYOUT
 from tierd.refusal import Reason, Refusal
 from tierd.simulation import world as simulation
 
-ON = ("[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 4\n")
+ON = ("[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 1.5\n")
 Load = tuple[StepFiles, float, int]
 """A job, the factor of the processor times of each of two equal MDTs, and their processors."""
-NODES: Load = StepFiles(nodes=8, threads=4, files_each=60), 100.0, 2
+NODES: Load = StepFiles(nodes=8, threads=4, files_each=24), 250.0, 2
 """The processes of eight nodes wait for the processors of one MDT: a second one does half of the work."""
-ONE_NODE: Load = StepFiles(threads=40, files_each=60), 66.0, 2
+ONE_NODE: Load = StepFiles(threads=40, files_each=24), 165.0, 2
 """The kernel of one node makes one file at a time in a directory, so a second MDT changes nothing."""
-ALONE: Load = StepFiles(nodes=2, threads=1, files_each=200, start_seconds=200.0), 130.0, 64
+ALONE: Load = StepFiles(nodes=2, threads=1, files_each=75, start_seconds=200.0), 325.0, 64
 """Two processes on two nodes wait for nobody: another MDT changes nothing. They begin shortly before the act."""
 UNTIL = 400.0
 """Where it helps, the act comes after 330 s."""
@@ -178,7 +178,7 @@ def test_a_job_that_fills_a_directory_in_each_step_is_found_and_its_next_ones_ar
     mdt = MdtSettings(capacity=Capacity(1 << 40, 1 << 26), work_factor=14)
     job = StepFiles(nodes=8, threads=4, files_each=files_each)
     cluster = Cluster(replace(with_nodes(recorded_test_bed(), 8), mdts=(mdt, mdt)), (job,))
-    at = simulation.wire(cluster, parse(ON.replace("enter = 4", "enter = 50").encode(), "t.toml"), tmp_path)
+    at = simulation.wire(cluster, parse(ON.replace("enter = 1.5", "enter = 50").encode(), "t.toml"), tmp_path)
     while cluster.now < 120 and not list(at.journal.entries()):
         at.run(until=cluster.now + 30, cycle_seconds=10)
     assert [(entry.kind, entry.place) for entry in at.journal.entries()] == [

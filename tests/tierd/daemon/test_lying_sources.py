@@ -78,7 +78,6 @@ def changed(reading: Reading, how: Callable[[JobEntry], JobEntry], where: str = 
 
 HOSTILE = '"};\x1b[31m\n$(id)'
 LIES: dict[str, Lie] = {
-    "resets every time": lambda r, n: changed(r, times(0.0)) if n % 2 else r,
     "one target resets": lambda r, n: changed(r, times(0.0), "OST0003") if n % 2 else r,
     "jumps to huge numbers": lambda r, n: changed(r, times(1e12)) if n % 3 == 0 else r,
     "one target is a thousand times as busy": lambda r, n: changed(r, times(1000.0), "OST0002"),
@@ -93,11 +92,8 @@ LIES: dict[str, Lie] = {
     "all targets ill": lambda r, n: replace(r, conditions=dict.fromkeys(r.targets, "in recovery")),
 }
 LIES |= {
-    "no numbers": lambda r, n: changed(r, times(math.nan)),
     "one target tells no numbers": lambda r, n: changed(r, times(math.nan), "OST0003"),
     "infinite": lambda r, n: changed(r, times(math.inf)),
-    "less than nothing": lambda r, n: changed(r, times(-1.0)),
-    "one target a million times as busy": lambda r, n: changed(r, times(1e6), "OST0003"),
     "huge names": lambda r, n: replace(r, jobs={(t, j + "x" * 100_000): c for (t, j), c in r.jobs.items()}),
 }
 NONSENSE = "implausible counters"
@@ -106,9 +102,8 @@ EXPLAINED = {
     "all targets ill": "in recovery; tierd finds nothing there",
     "half of the targets": "no new counters; tierd finds nothing there",
     "jobs come and go": RENAMED,
-    "no numbers": NONSENSE, "infinite": NONSENSE, "less than nothing": NONSENSE, "resets every time": NONSENSE,
-    "one target resets": NONSENSE, "one target tells no numbers": NONSENSE, "jumps to huge numbers": NONSENSE,
-    "one target a million times as busy": NONSENSE, "one target is a thousand times as busy": "FOUND imbalance",
+    "infinite": NONSENSE, "one target resets": NONSENSE, "one target tells no numbers": NONSENSE,
+    "jumps to huge numbers": NONSENSE, "one target is a thousand times as busy": "FOUND imbalance",
     "huge names": RENAMED, "names that attack": RENAMED,
 }
 """Messages about wrong values that do not make tierd blind."""
