@@ -83,20 +83,19 @@ def test_each_module_adds_the_commands_it_is_listed_with() -> None:
             assert added(name) == set(names)
 
 
-@pytest.mark.parametrize("command", [
-    ["status"], ["findings"], ["explain", "F1"], ["advise"], ["history"], ["plan"], ["movers"], ["readers"], ["pause"],
-    ["resume"], ["submit", "/a"]], ids=" ".join)
-def test_requests_load_the_daemon_little(command: list[str], reading: Site) -> None:
+def test_requests_load_the_daemon_little(reading: Site) -> None:
     """Importing all of it took 4 to 20 s of processor time on a loaded node, for each ``tierctl status``."""
+    commands = [["status"], ["findings"], ["explain", "F1"], ["advise"], ["history"], ["plan"], ["movers"], ["readers"],
+                ["pause"], ["resume"], ["submit", "/a"]]
     heavy = {"simulator", "tierd.config", "tierd.simulation", "tierd.act", "tierd.model", "sqlite3", "pydantic",
              "prometheus_client", "rich", "jinja2", "nats", "numpy", "ssl", "html",
              "email", "logging", "asyncio", "shutil"}
     script = f"""import sys
 before = set(sys.modules)
 from tierd.cli.tierctl import main
-code = main([*{command!r}, "--socket", {reading.socket!r}])
-sys.stderr.write(" ".join({heavy!r} & (set(sys.modules) - before)))
-sys.exit(code)"""
+for command in {commands!r}:
+    assert main([*command, "--socket", {reading.socket!r}]) == 0, command
+    assert not {heavy!r} & (set(sys.modules) - before), command"""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -203,14 +203,10 @@ def test_a_queued_act_and_the_end_of_a_pause_wake_an_activity(busy: Busy, queued
     assert busy.steps["move"] == before + 1
 
 
-SLOW = {"looks": (LOOK_SECONDS, 0.0), "calls": (0.0, CALL_SECONDS), "both": (LOOK_SECONDS, CALL_SECONDS)}
-
-
-@pytest.mark.parametrize("what", SLOW)
-def test_files_move_and_a_verdict_comes_however_long_looks_and_calls_take(busy: Busy, what: str) -> None:
+def test_files_move_and_a_verdict_comes_however_long_looks_and_calls_take(busy: Busy) -> None:
     """On a loaded file system nothing was moved in 4 minutes, and there was no verdict in 5."""
     busy.at_once.run_until(ONSET)
-    busy.look_seconds, busy.filesystem.seconds = SLOW[what]
+    busy.look_seconds, busy.filesystem.seconds = LOOK_SECONDS, CALL_SECONDS
     while busy.when("KEPT: it helped") == float("inf") and busy.cluster.now < ONSET + 400:
         busy.at_once.run_until(busy.cluster.now + 10)
     busy.at_once.run_until(busy.cluster.now + 60)

@@ -56,7 +56,7 @@ def test_an_act_that_does_not_help_is_undone(tmp_path: Path) -> None:
 
 
 def test_a_blind_source_stops_everything_and_says_so(tmp_path: Path) -> None:
-    at = world(tmp_path, hook=lambda near, _: Faulty(near))
+    at = simulated.world(tmp_path, hook=lambda near, _: Faulty(near))
     assert isinstance(at.source, Faulty)
     at.run(until=30)
     at.source.fault = ConnectionRefusedError(111, "Connection refused")
@@ -73,7 +73,7 @@ def test_a_blind_source_stops_everything_and_says_so(tmp_path: Path) -> None:
 
 def test_a_default_is_undone_before_the_next_check_could_find_flash_full(tmp_path: Path) -> None:
     """A job that fills flash within a cycle or two would otherwise write to a full pool until tierd looks again."""
-    at = world(tmp_path, jobs=(STREAM, replace(NOISE, keep=100_000)))
+    at = simulated.world(tmp_path, jobs=(STREAM, replace(NOISE, keep=100_000)))
     at.run_until_said("SET default layout", before=120)
     room, flash = at.filesystem.space(), at.filesystem.pools()["flash"]
 
@@ -91,7 +91,7 @@ def test_a_default_is_undone_before_the_next_check_could_find_flash_full(tmp_pat
 
 
 def test_default_layouts_of_years_are_not_read_in_each_cycle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at, read = world(tmp_path), list[int]()
+    at, read = simulated.world(tmp_path), list[int]()
     every = Judgements.default_layouts_in_force
     monkeypatch.setattr(Judgements, "default_layouts_in_force", lambda self: read.append(1) or every(self))
     at.run_until_said("SET default layout of /proj/ingest", before=200)

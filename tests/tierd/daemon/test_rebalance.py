@@ -65,8 +65,22 @@ def test_a_pool_becomes_even_and_then_nothing_moves(tmp_path: Path) -> None:
     places = [entry.place for entry in entries]
     assert len(set(places)) == len(places), "each moves once"
     assert {entry.layout_after.components[0].pool for entry in entries if entry.layout_after} == {"hdd"}
+    (case,) = [case for case in at.daemon.store if case.finding.kind == "imbalance"]
+    assert case.verdict == Verdict.HELPED
+    (said,) = [words for words in at.said if "verdict on the rebalance" in words]
+    assert f"{len(entries)} files with" in said
+    assert "'lustre-OST0003' was" in said or "lustre-OST0003 was" in said
+    assert "no steady job lost more than 10%" in said
+    shown = case_line(case_of(case.finding, case.number, (), lambda _: (0, 0), case))
+    assert "fill of lustre-OST0003, found " in shown
+    assert "it helped, and no steady job" in shown
+    assert "undone" not in shown
     at.run(until=1200, cycle_seconds=10)
     assert len(list(at.journal.entries())) == len(entries), "there is no way back"
+    assert at.undo(entries[0], "by tierctl").outcome == "undone"
+    layout = at.filesystem.layout(entries[0].place)
+    assert layout is not None
+    assert [one.ost_index for one in layout.components[0].objects] == [FULLEST], "the target it came from"
 
 
 def test_a_stream_beside_a_rebalance_keeps_its_throughput_and_the_rebalance_continues(tmp_path: Path) -> None:
@@ -83,22 +97,6 @@ def test_a_stream_beside_a_rebalance_keeps_its_throughput_and_the_rebalance_cont
     assert at.gate.queue.gives_way
     at.run(until=800)
     assert len(list(at.journal.entries(Outcome.DONE))) > first
-
-
-def test_a_rebalance_has_a_verdict_of_its_own(tmp_path: Path) -> None:
-    at = uneven(tmp_path)
-    at.run_until_said("verdict on the rebalance", before=600)
-    (case,) = [case for case in at.daemon.store if case.finding.kind == "imbalance"]
-    assert case.verdict == Verdict.HELPED
-    (said,) = [words for words in at.said if "verdict on the rebalance" in words]
-    moved = len(list(at.journal.entries(Outcome.DONE)))
-    assert f"{moved} files with" in said
-    assert "'lustre-OST0003' was" in said or "lustre-OST0003 was" in said
-    assert "no steady job lost more than 10%" in said
-    shown = case_line(case_of(case.finding, case.number, (), lambda _: (0, 0), case))
-    assert "fill of lustre-OST0003, found " in shown
-    assert "it helped, and no steady job" in shown
-    assert "undone" not in shown
 
 
 def test_a_rebalance_is_judged_after_its_last_file(tmp_path: Path) -> None:
@@ -148,16 +146,6 @@ def test_a_rebalance_that_slows_a_job_stops_and_is_tried_again_later(tmp_path: P
     assert words == "the last rebalance: other jobs got slower" if begun else "the files stay" in words
     at.run(until=stopped + 300)
     assert len(list(at.journal.entries(Outcome.DONE))) > done
-
-
-def test_a_move_is_undone_to_the_target_it_came_from(tmp_path: Path) -> None:
-    at = uneven(tmp_path)
-    at.run(until=300)
-    entry = next(iter(at.journal.entries(Outcome.DONE)))
-    assert at.undo(entry, "by tierctl").outcome == "undone"
-    layout = at.filesystem.layout(entry.place)
-    assert layout is not None
-    assert [one.ost_index for one in layout.components[0].objects] == [FULLEST]
 
 
 @pytest.mark.parametrize("text", [
