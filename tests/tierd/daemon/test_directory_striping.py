@@ -88,7 +88,6 @@ def test_an_act_without_gain_is_undone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "dry_run", "outcomes"), [
     (ON.replace("on = ['metadata-storm']", ""), False, set()),
-    (ON.replace("[act]", "[act]\nmode='observe'"), False, set()),
     (ON, True, {Outcome.DRY_RUN})])
 def test_nothing_is_set_without_permission(tmp_path: Path, text: str, dry_run: bool, outcomes: set[Outcome]) -> None:
     at = storm(tmp_path, text=text, dry_run=dry_run)

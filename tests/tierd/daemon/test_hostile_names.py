@@ -34,11 +34,11 @@ from tierd.sense.readings import IMPLAUSIBLE, Reading, window
 from tierd.sense.sources import LiveSource
 from tierd.simulation.world import wire
 
-EVIL = [("evil\x1b[2J\"};$(id).7", "/proj/in\x1b[31m'\n$(id)"), ("a b:c,{d}\n.7", "/proj/\udcff\udcfe"),
-        ("-rf.7", "/proj/-rf"), ("../../etc.7", "/proj/.. "), ("<script>.7", "/proj/<script>alert(1)</script>")]
+EVIL = [("<script>\x1b[2J\"};$(id).7", "/proj/<script>alert(1)</script>\x1b[31m'\n$(id)"), ("-rf.7", "/proj/-rf"),
+        ("a b:c,{d}\n.7", "/proj/\udcff\udcfe"), ("../../etc.7", "/proj/.. ")]
 
 
-@pytest.mark.parametrize(("job", "directory"), EVIL, ids=["terminal", "bytes", "option", "path", "page"])
+@pytest.mark.parametrize(("job", "directory"), EVIL, ids=["terminal and page", "option", "bytes", "path"])
 def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str], job: str,
                                                              directory: str) -> None:
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, job_id=job, directory=directory))))

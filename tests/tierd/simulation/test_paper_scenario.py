@@ -31,7 +31,7 @@ def test_other_victims_do_not_set_an_undone_layout_again() -> None:
     policy = replace(policy, small_files_to_flash=replace(policy.small_files_to_flash, reserve=0.72))
     streams = (STREAM, replace(STREAM, job_id="ior_second.1003", path="/proj/flow/second.dat"))
     jobs = (*streams, replace(NOISE, keep=2000))
-    found = run(FluidCluster(recorded_test_bed(), jobs), jobs, SECONDS + 120, policy=policy)
+    found = run(FluidCluster(recorded_test_bed(), jobs), jobs, SECONDS + 60, policy=policy)
     defaults = [e for e in found.entries if e.kind == "set-default-layout"]
     assert [e.outcome for e in defaults] == ["undone"]
     assert len({f.victim for _, f in found.findings if f.kind == "noisy-neighbour"}) == 2
