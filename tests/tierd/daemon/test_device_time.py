@@ -78,18 +78,7 @@ def test_a_stream_alone_is_nobodys_victim(tmp_path: Path) -> None:
     assert all(time.device_time(STREAM.job_id).share == pytest.approx(1.0, abs=0.01) for time in times.values())
 
 
-def test_costs_outlive_tierd(tmp_path: Path) -> None:
-    at = late(tmp_path, ALWAYS_THERE)
-    at.run(until=BEFORE_TIERD + 30)
-    stored = costs_from_json(at.journal.state()[COSTS_STATE])
-    assert stored["hdd"].seconds[1] > 0
-    at.journal.close()
-    again = world(tmp_path)
-    again.run(until=15)
-    assert again.daemon.engine.device_time, "from the first window on"
-
-
-def test_metrics_and_status_show_who_takes_the_time(tmp_path: Path) -> None:
+def test_metrics_and_status_show_who_takes_the_time_and_costs_outlive_tierd(tmp_path: Path) -> None:
     at = late(tmp_path, ALWAYS_THERE)
     at.run(until=BEFORE_TIERD + 30)
     metrics = registry(at.daemon, MetricsContext(fs="lustre"))
@@ -102,6 +91,12 @@ def test_metrics_and_status_show_who_takes_the_time(tmp_path: Path) -> None:
     assert (value("lustre_target_utilisation_ratio") or 0.0) == pytest.approx(1.0, abs=0.2)
     shown = "\n".join(device_time_lines(device_time_rows(at.daemon.engine.device_time)))
     assert f"# {STREAM.job_id} {100 * (shares[0] or 0.0):.0f}%" in shown
+    stored = costs_from_json(at.journal.state()[COSTS_STATE])
+    assert stored["hdd"].seconds[1] > 0
+    at.journal.close()
+    again = world(tmp_path)
+    again.run(until=15)
+    assert again.daemon.engine.device_time, "from the first window on"
 
 
 # A start in the middle of the noise: what Prometheus remembers of before is what the stream is compared with

@@ -309,14 +309,10 @@ def test_a_restart_stores_no_point_of_a_curve_twice(site: Site) -> None:
                     ) == []
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-def test_after_an_undo_nobody_claims_that_it_helped(
-        restarted: bool, site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_after_an_undo_nobody_claims_that_it_helped(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run_until_said("KEPT", before=200)
     until_closed(site)
     assert "helped" in shown(capsys, "status", site=site)
-    if restarted:
-        site.restart()
     shown(capsys, "undo", "F1", site=site)
     site.run(until=site.cluster.now + 10)
     explanation = shown(capsys, "explain", "F1", site=site)
