@@ -115,10 +115,11 @@ class Search:
     """Why the act is undone, and what was found out before the search."""
     resumed: bool = False
     """Whether an undo that did not end may have restored directories, so that only those below have tierd's default."""
-    waiting: list[str] = field(default_factory=list)
-    own: Mapping[str, bool] = field(default_factory=dict)
-    """Directories with a default by an act of their own, which is left alone, as FIDs or paths: whether they had
-    inherited the default before it, so that directories below may have it too."""
+    waiting: list[tuple[str, float]] = field(default_factory=list)
+    """Directories, each with the time from which those created there are left to the undo of another act."""
+    own: Mapping[str, float] = field(default_factory=dict)
+    """Directories with a default by an act of their own, which is left alone, as FIDs or paths. If they had inherited
+    the default before it, those below may have it too: until an act there set the same. Else 0."""
     until: float = inf
     """A later act set the same default at this time: what was created or changed since is left to the undo of that."""
     found: Counter[Below] = field(default_factory=Counter)
@@ -130,37 +131,41 @@ class Search:
         another default got it from somebody: it and all below it are left alone.
         """
         while self.waiting and not stop():
-            place = self.waiting.pop()  # the deepest first keeps the list short
+            place, until = self.waiting.pop()  # the deepest first keeps the list short
             try:
                 # the directory of the act itself has its default back already
-                became = Below.PASSED if place == self.place else self.restore_one(filesystem, place, entry)
+                became, until = (Below.PASSED, until) if place == self.place else self.restore_one(
+                    filesystem, place, entry, until)
                 self.found[became] += 1
                 if became in {Below.RESTORED, Below.PASSED}:
-                    self.waiting += [join(place, name) for name in filesystem.subdirectories(place)]
+                    self.waiting += [(join(place, name), until) for name in filesystem.subdirectories(place)]
             except FileNotFoundError:
                 continue  # removed meanwhile
             except (OSError, ValueError) as error:
                 self.trouble = self.trouble or getattr(error, "strerror", None) or str(error)
 
-    def restore_one(self, filesystem: Filesystem, place: str, entry: Entry) -> Below:
+    def restore_one(self, filesystem: Filesystem, place: str, entry: Entry, until: float) -> tuple[Below, float]:
+        """Restore a directory if it is to be. Returns what became of it, and the time for those below."""
         present = filesystem.layout(place)
         has_it = present is not None and same_default(present, entry.after)
         # most directories end here, for one request
         if not has_it and not any(self.own.values()) and not self.resumed:
-            return Below.ANOTHER
+            return Below.ANOTHER, until
         status = filesystem.status(place)
         own = [self.own[name] for name in (place, str(status.fid)) if name in self.own]
         if own:
-            return Below.PASSED if any(own) else Below.ANOTHER
+            return (Below.PASSED, min(until, *own)) if any(own) else (Below.ANOTHER, until)
         # the undo that was interrupted has restored it, though maybe not those below
         if self.resumed and same_default(present, entry.before) and not _is_older(status, entry):
-            return Below.PASSED
-        if not has_it or status.mtime >= self.until - _CLOCKS_DIFFER_SECONDS:
-            return Below.ANOTHER
+            return Below.PASSED, until
+        if not has_it:
+            return Below.ANOTHER, until
+        if status.mtime >= min(self.until, until) - _CLOCKS_DIFFER_SECONDS:
+            return Below.PASSED, until  # those below may be older
         if _is_older(status, entry):
-            return Below.OLDER
+            return Below.OLDER, until
         filesystem.set_default_layout(place, entry.layout_before, status.fid)
-        return Below.RESTORED
+        return Below.RESTORED, until
 
     def __str__(self) -> str:
         words, found = [self.reason] if self.reason else [], self.found
@@ -182,7 +187,8 @@ def _is_older(status: FileStatus, entry: Entry) -> bool:
     return status.mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS
 
 
-def _hand_down(journal: Journal, filesystem: Filesystem, entry: Entry, *, again: bool) -> tuple[dict[str, bool], float]:
+def _hand_down(journal: Journal, filesystem: Filesystem, entry: Entry, *,
+               again: bool) -> tuple[dict[str, float], float]:
     """Enter what later acts restore in directories that had inherited the default of an act: what was before both.
 
     ``entry`` has the present path of its directory. Of several acts in a directory, this is for the first one in force:
@@ -197,34 +203,36 @@ def _hand_down(journal: Journal, filesystem: Filesystem, entry: Entry, *, again:
     acts: dict[str, list[Entry]] = {}
     for each in in_force:
         acts.setdefault(str(each.fid or each.place), []).append(each)
-    through = dict.fromkeys(acts, False)
+    through = dict.fromkeys(acts, 0.0)
     for directory, there in acts.items():
         for act in there:
             had_it = same_default(act.before, entry.after) or (again and same_default(act.before, entry.before))
             there_too = act.fid == entry.fid is not None and act.outcome == Outcome.UNDOING
-            if (act.id > entry.id and had_it and (there_too or (
-                    act.intended_at < until and _inherited(filesystem, act, entry, recorded.place)))):
+            if act.id > entry.id and had_it and (
+                    there_too or _inherited(filesystem, act, entry, recorded.place, until=until)):
                 journal.set_before(act.id, entry.before)
-                through[directory] = not any(same_default(each.after, entry.after) for each in there)
+                through[directory] = min((each.intended_at for each in there
+                                          if same_default(each.after, entry.after)), default=inf)
                 if act.outcome == Outcome.UNDOING:  # it may have restored what it had inherited
                     with suppress(OSError):
-                        Search().restore_one(filesystem, located(act, filesystem).place, entry)
+                        Search().restore_one(filesystem, located(act, filesystem).place, entry, inf)
             if act.outcome == Outcome.DONE:  # later ones restore what this one has set
                 break
     return through, until
 
 
-def _inherited(filesystem: Filesystem, act: Entry, entry: Entry, recorded: str) -> bool:
-    """Whether the directory of an act is below that of another, or was, and no older than the other act. Another
-    directory may have the path ``recorded`` now, if that of the other act was renamed.
+def _inherited(filesystem: Filesystem, act: Entry, entry: Entry, recorded: str, *, until: float) -> bool:
+    """Whether the directory of an act is below that of another, or was, no older than the other act, and older than
+    ``until``. Another directory may have the path ``recorded`` now, if that of the other act was renamed.
     """
     above = join(entry.place, "")  # /proj2 is not below /proj
     try:
         place = located(act, filesystem).place
-        if _is_older(filesystem.status(place), entry):
+        status = filesystem.status(place)
+        if _is_older(status, entry) or min(act.intended_at, status.mtime + _CLOCKS_DIFFER_SECONDS) >= until:
             return False
     except OSError:  # the present path is not known: compare those that the journal has
-        return act.place.startswith((above, join(recorded, "")))
+        return act.intended_at < until and act.place.startswith((above, join(recorded, "")))
     return place.startswith(above) or (recorded == entry.place and act.place.startswith(above))
 
 
@@ -403,7 +411,7 @@ class Undo:
         self._journal.begin_undo(entry.id, begun)
         search = self._searches.pop(entry.id, None)
         if search is None or search.place != entry.place:  # it was renamed
-            search = Search(entry.place, search.reason if search else reason, resumed, [entry.place])
+            search = Search(entry.place, search.reason if search else reason, resumed, [(entry.place, inf)])
         search.own, search.until = _hand_down(self._journal, self._filesystem, entry, again=resumed)
         # also if the clock was set back, which gives a negative time
         search.step(self._filesystem, entry, lambda: self.held() is not None

@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -124,6 +125,22 @@ class Steps(RuleBasedStateMachine):
         wanted = {entry.fid: entry.after for entry in self.world.journal.entries(Outcome.DONE)}
         for path, default in self.port.defaults.items():
             assert default == wanted.get(self.fid(path), default)
+
+
+@pytest.mark.parametrize("steps", ["a0 b0 m0 m0 m1 a1", "a0 b0 m0 m1 slow a0 a1", "a0 m0 m1 m0 b0 a0 m1"])
+def test_a_default_that_was_set_twice_is_undone_below_too(steps: str) -> None:
+    """A directory may have it by either act, so its time decides which undo restores it."""
+    state = Steps()
+    state.act(number=1, layout=FLASH)  # in another directory
+    for step in steps.split():
+        match step[0]:
+            case "m":
+                state.make(number=int(step[1]))
+            case "s":
+                state.slow(seconds=SEARCH_SECONDS + 1)
+            case which:
+                state.act(number=int(step[1]), layout=LAYOUTS[which == "b"])
+    state.teardown()
 
 
 TestSteps = Steps.TestCase
