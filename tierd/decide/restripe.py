@@ -1,6 +1,6 @@
 """Gives files the stripes that striping guides advise: shared files, streams on one target, small files on many.
 
-How many, the policies say. A record of the application lies in one stripe: 1 MiB is enough for small records; for a
+The policies say how many. A record of the application lies in one stripe: 1 MiB is enough for small records; for a
 file of many clients the NOTUR guide measured 32 MiB as best on one of two machines, and no difference on the other.
 
 New files get a default layout, which moves no data: its first component keeps one stripe, so that small files beside
