@@ -250,7 +250,7 @@ def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
 
 
 def knows_overstriping(tree: Tree, fsname: str) -> bool:
-    """Whether this client and the MDTs that it knows can place several objects of a file on one target (LU-9846)."""
+    """Whether this client and its MDTs can place several objects of a file on one target (LU-9846, 2.13)."""
     return _all_run(tree, fsname, (2, 13))
 
 

@@ -145,17 +145,17 @@ def whole_default(place: str) -> bytes | None:
     return without_rest(bytes(room))
 
 
-def set_default(library: Library, place: int, layout: Layout | None, set_attribute: SetAttribute = os.setxattr) -> None:
-    """Set the default layout of a directory, or (None) remove it. Raises OSError, or ValueError for an invalid layout.
+def set_default(library: Library, fd: int, layout: Layout | None, set_attribute: SetAttribute = os.setxattr) -> None:
+    """Set the default layout of an open directory, or (None) remove it. Raises OSError, and ValueError.
 
     The library sets a layout that names a pool. This package encodes all others (:mod:`lustre.layout.xattr`), because
     with the library's encoding, Lustre would keep the pool of the present default layout.
     """
     with typed("set default layout"):
         if layout is None or pools_of(layout):
-            os.close(open_with_layout(library, f"/proc/self/fd/{place}/.", DIRECTORY, 0, layout or NO_LAYOUT))
+            os.close(open_with_layout(library, f"/proc/self/fd/{fd}/.", DIRECTORY, 0, layout or NO_LAYOUT))
         else:
-            set_attribute(place, BY_CLIENT, to_bytes(layout))
+            set_attribute(fd, BY_CLIENT, to_bytes(layout))
 
 
 def _inherits(place: str, shown: bytes, mount_point: str, attribute: Attribute, names: Names) -> bool:

@@ -258,7 +258,7 @@ class NatsDispatch(Dispatch):
             if earlier.generation > generation:
                 raise BrokerError(None, f"NATS: a leader of generation {earlier.generation} is at work")
             epoch = earlier.epoch
-        permit = Permit(generation, epoch + 1, held[:2000])
+        permit = Permit(generation, epoch + 1, held[:2000])  # movers refuse a permit with a longer messages.Text
         try:
             bucket.update(messages.PERMIT, messages.encode(permit), 0 if present is None else present.sequence)
         except WrongRevision as error:

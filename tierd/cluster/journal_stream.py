@@ -33,12 +33,12 @@ class NoCopyError(OSError):
 
 
 class JournalMessage(Struct, frozen=True, kw_only=True):
-    """A part of rows that one leader has changed; none in the mark of a new leader."""
+    """A part of the rows that one leader has changed. There are no rows in the mark of a new leader."""
 
     version: Version
     generation: int
     until: int
-    """The last change among the rows, which also tells equal rows at two times apart."""
+    """Number of the last change among the rows. It differs where equal rows are published again."""
     number: int
     """Of the part, from 0 on."""
     last: bool
@@ -47,9 +47,9 @@ class JournalMessage(Struct, frozen=True, kw_only=True):
 
 def encode(generation: int, rows: bytes = packed(()), until: int = 0) -> list[bytes]:
     """Messages with these rows: several if they are larger than NATS accepts, as one row may be."""
-    parts = [rows[at:at + MAX_BYTES] for at in range(0, len(rows), MAX_BYTES)]
     return [packed(JournalMessage(version=1, generation=generation, until=until, number=number,
-                                  last=part is parts[-1], part=part)) for number, part in enumerate(parts)]
+                                  last=at + MAX_BYTES >= len(rows), part=rows[at:at + MAX_BYTES]))
+            for number, at in enumerate(range(0, len(rows), MAX_BYTES))]
 
 
 class JournalPublisher:
@@ -105,8 +105,8 @@ class JournalPublisher:
             return False
         if not (generation := self._claim.generation):
             raise BrokerError(None, "this tierd no longer leads")
-        parts = [signed(part, self._secret) for part in encode(generation, *found)]
-        self._pending = [(generation, part, found[1] if part is parts[-1] else 0) for part in parts]
+        *parts, last = [signed(part, self._secret) for part in encode(generation, *found)]
+        self._pending = [*((generation, part, 0) for part in parts), (generation, last, found[1])]
         return True
 
 

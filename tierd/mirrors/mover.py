@@ -83,7 +83,7 @@ class MirrorMover(inspection.FileEngine):
             return replace(found, move=move)
         if refusal := mirroring_refusal(found):
             return refused_outcome(move, refusal)
-        if not self._lfs.by_fid():  # the mirror could not be removed again
+        if not self._lfs.copies_by_fid():  # the mirror could not be removed again
             return refused_outcome(move, Refusal(Reason.MIRRORED, "lfs cannot open files by FID here"))
         return Change(found, command=("extend", "-N", "--flags=prefer", *setstripe_arguments(added),
                                       self._lfs.place_of(found, move.path)))

@@ -92,7 +92,7 @@ LIES: dict[str, Lie] = {
     "all targets ill": lambda r, n: replace(r, conditions=dict.fromkeys(r.targets, "in recovery")),
 }
 LIES |= {
-    "one target tells no numbers": lambda r, n: changed(r, times(math.nan), "OST0003"),
+    "one target has no numbers": lambda r, n: changed(r, times(math.nan), "OST0003"),
     "infinite": lambda r, n: changed(r, times(math.inf)),
     "huge names": lambda r, n: replace(r, jobs={(t, j + "x" * 100_000): c for (t, j), c in r.jobs.items()}),
 }
@@ -102,7 +102,7 @@ EXPLAINED = {
     "all targets ill": "in recovery; tierd finds nothing there",
     "half of the targets": "no new counters; tierd finds nothing there",
     "jobs come and go": RENAMED,
-    "infinite": NONSENSE, "one target resets": NONSENSE, "one target tells no numbers": NONSENSE,
+    "infinite": NONSENSE, "one target resets": NONSENSE, "one target has no numbers": NONSENSE,
     "jumps to huge numbers": NONSENSE, "one target is a thousand times as busy": "FOUND imbalance",
     "huge names": RENAMED, "names that attack": RENAMED,
 }

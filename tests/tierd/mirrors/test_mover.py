@@ -198,7 +198,7 @@ def test_files_that_get_no_mirror(change: dict[str, object], reason: Reason) -> 
 
 def test_no_mirror_is_made_where_lfs_could_not_remove_it_by_fid() -> None:
     world = World()
-    world.lfs_engine.by_fid = lambda: False
+    world.lfs_engine._by_fid = lambda: False
     assert world.extend().result is MoveResult.REFUSED
     assert not world.lfs.commands
 

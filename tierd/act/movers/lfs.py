@@ -25,7 +25,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 
 from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls, FileFlags
@@ -88,7 +87,7 @@ def command_runner(
 
 
 FILES_PER_PROCESS = 64
-"""A quarter of MiB of arguments at most, where Linux takes two: no path that can be opened is longer than 4 KiB."""
+"""A quarter of a MiB of arguments at most, where Linux takes two: no path that can be opened is longer than 4 KiB."""
 FILES_OF_FIRST_PROCESS = 4
 """A choice: the time that a file takes is not known yet."""
 PROCESS_SECONDS = 2.0
@@ -123,7 +122,7 @@ class LfsMover(inspection.FileEngine):
         """
         super().__init__(destination)
         self._overstripes = overstripes
-        self.by_fid: Callable[[], bool] = cache(by_fid)
+        self._by_fid, self._knows_fids = by_fid, False
         self.calls = calls
         self._place = place
         self._run = run
@@ -233,8 +232,13 @@ class LfsMover(inspection.FileEngine):
         """The file for ``lfs``, whatever its name is now; ``path`` is its name if ``lfs`` copies it beside."""
         return self._place(path if path and self._goes_by_name(facts) else f"/.lustre/fid/{facts.fid}")
 
+    def copies_by_fid(self) -> bool:
+        """Whether ``lfs`` can copy files by FID here: not before the releases of all MDTs are known."""
+        self._knows_fids = self._knows_fids or self._by_fid()
+        return self._knows_fids
+
     def _goes_by_name(self, facts: FileFacts) -> bool:
-        return bool(facts.project) or FileFlags.ENCRYPTED in facts.flags or not self.by_fid()
+        return bool(facts.project) or FileFlags.ENCRYPTED in facts.flags or not self.copies_by_fid()
 
 
 def mirroring_refusal(facts: FileFacts) -> Refusal | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -126,10 +127,13 @@ def test_another_file_that_takes_the_name_is_not_moved(world: World, project: in
 
 def test_files_go_by_name_where_lfs_cannot_copy_by_fid(world: World) -> None:
     """Where a subdirectory is mounted, ``.lustre`` is not there."""
-    world.mover.by_fid = lambda: False
-    world.lustre.create("/a", b"data")
-    (outcome,) = world.move("/a")
-    assert (outcome.result, world.lfs.commands[0][-1]) == (MoveResult.DONE, f"{MOUNT}/a")
+    world.lustre.directory_project = 0
+    for name, by_fid in (("/a", False), ("/b", True), ("/c", False)):  # an MDT is away at first, and later
+        world.mover._by_fid = partial(bool, by_fid)
+        node = world.lustre.create(name, b"data")
+        node.project = node.shown_project = 0
+        assert [each.result for each in world.move(name)] == [MoveResult.DONE]
+    assert [command[-1].startswith(f"{MOUNT}/.lustre/fid/") for command in world.lfs.commands] == [False, True, True]
 
 
 def test_the_whole_layout_is_requested_not_only_a_pool(world: World) -> None:
