@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from lustre.changelog.record import RecordType
 from lustre.layout.model import Layout
-from simulator import releases, toml_settings
+from simulator import releases, tables
 from simulator.clients.client import Client
 from simulator.clients.mount import Servers
 from simulator.costs import CallCosts
@@ -220,11 +220,11 @@ class Cluster:
         """Stop a job and start its successor: the same job with other values. Raises LookupError when the job does not
         run, and ValueError for values it cannot have.
         """
-        wrong: list[str] = []
+        wrong: list[tables.Mistake] = []
         with self.lock:
-            job = toml_settings.with_values(self._jobs[job_id], values, wrong, job_id)
-            if wrong:
-                raise ValueError("; ".join(wrong))
+            job = tables.changed(self._jobs[job_id], values, (job_id,), wrong)
+            if job is None:
+                raise ValueError("; ".join(map(tables.sentence, wrong)))
             self.stop(job_id)
             self._runs.pop(job_id, None)  # the successor has runs of its own
             self.add(replace(job, start_seconds=self.now))

@@ -16,6 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from simulator.ranges import NotNegative
 
 CALLER = "tierd.0"
 """Job id of the calls."""
@@ -25,34 +28,36 @@ CALLER = "tierd.0"
 class CallCosts:
     """Costs on one node and of the programs on it."""
 
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True}
+
     charged: bool = True
     """If false, calls return at once without a request, and moves take only their I/O and ``move_start_seconds``."""
-    processors: float = 0.0
+    processors: NotNegative = 0.0
     """Processors of the node, shared with its jobs. 0: an unlimited node of its own."""
-    call_seconds: float = 0.0
+    call_seconds: NotNegative = 0.0
     """Extra delay of each system call to a target, for a slow path."""
-    call_processor_seconds: float = 0.0
+    call_processor_seconds: NotNegative = 0.0
     """Processor time of one system call, on its way to the target and back."""
     attributes_cached: bool = False
     """Whether the program shares the jobs' mount, so that attributes of their files come from the cache."""
-    cached_processor_seconds: float = 0.0
+    cached_processor_seconds: NotNegative = 0.0
     """Processor time of a stat from the cache."""
-    default_processor_seconds: float = 0.0
+    default_processor_seconds: NotNegative = 0.0
     """Extra processor time of a default layout change, because clients in the directory release a lock."""
-    record_processor_seconds: float = 0.0
+    record_processor_seconds: NotNegative = 0.0
     """Processor time of processing one changelog record."""
-    kept_record_seconds: float = 0.0
+    kept_record_seconds: NotNegative = 0.0
     """Time to walk one record that no user has cleared, before the first new one. A real Lustre 2.17.57 on an idle
     emulated node took 68e-6 s."""
-    look_seconds: float = 0.0
+    look_seconds: NotNegative = 0.0
     """Time to read all counters on an idle node, apart from processor time."""
-    look_processor_seconds: float = 0.0
+    look_processor_seconds: NotNegative = 0.0
     """Processor time to read and evaluate all counters."""
-    move_start_seconds: float = 0.1
+    move_start_seconds: NotNegative = 0.1
     """Time from the decision to move a file to its first read, apart from processor time."""
-    move_processor_seconds: float = 0.0
+    move_processor_seconds: NotNegative = 0.0
     """Processor time to move one file: calls, checks and copying."""
-    timeout_seconds: float = 600.0
+    timeout_seconds: NotNegative = 600.0
     """Time after which a call to an absent target fails with ETIMEDOUT. (Real Lustre waits for ever.)"""
 
 

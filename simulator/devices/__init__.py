@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
 
 from simulator.devices.device import Disks
 from simulator.devices.flash import Flash, FlashSettings
@@ -12,7 +14,8 @@ from simulator.devices.raid import Raid, RaidSettings
 from simulator.devices.throttled import Throttled, ThrottledSettings
 from simulator.engine import Engine
 
-DeviceSettings: TypeAlias = FlashSettings | HddSettings | RaidSettings | ThrottledSettings
+DeviceSettings: TypeAlias = Annotated[FlashSettings | HddSettings | RaidSettings | ThrottledSettings,
+                                      Field(discriminator="kind")]
 _DISKS: Mapping[type[DeviceSettings], Callable[[Engine, Any], Disks]] = {
     FlashSettings: Flash, HddSettings: Hdd, RaidSettings: Raid, ThrottledSettings: Throttled,
 }  # fmt: skip

@@ -12,6 +12,7 @@ A write is answered when its data is on the SSDs. No publication says how many s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
@@ -21,6 +22,7 @@ from simulator.engine import Engine
 class FlashSettings:
     """One flash target."""
 
+    kind: Literal["flash"] = field(default="flash", kw_only=True)
     bytes_per_second: float = 400e6
     latency_seconds: float = 0.0002
     channels: int = 16

@@ -9,8 +9,9 @@ heads of several disks at the same time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
+from typing import Literal
 
 from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
@@ -20,6 +21,7 @@ from simulator.engine import Engine
 class HddSettings:
     """One disk target."""
 
+    kind: Literal["hdd"] = field(default="hdd", kw_only=True)
     bytes_per_second: float = 150e6
     seek_seconds: float = 0.012
     """Seek from edge to edge. A shorter seek costs the square root of its share, at least ``settle_seconds``."""

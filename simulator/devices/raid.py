@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
+from typing import Literal
 
 from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
@@ -25,6 +26,7 @@ from simulator.engine import Engine
 class RaidSettings:
     """One group. The defaults are 41 disks of 6 TB in stripes of 8 + 2."""
 
+    kind: Literal["raid"] = field(default="raid", kw_only=True)
     disks: int = 41
     data: int = 8
     parity: int = 2

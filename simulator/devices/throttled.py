@@ -9,7 +9,8 @@ therefore disturb each other less than on a real disk, until all I/Os wait for t
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
@@ -19,6 +20,7 @@ from simulator.engine import Engine
 class ThrottledSettings:
     """The limits, and the latency of an I/O below both limits."""
 
+    kind: Literal["throttled"] = field(default="throttled", kw_only=True)
     bytes_per_second: float
     ios_per_second: float
     latency_seconds: float = 0.001

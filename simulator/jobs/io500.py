@@ -12,14 +12,16 @@ run in the simulator is far shorter, so its score compares scenarios with each o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod, sqrt
+from typing import Literal
 
 from lustre.layout.model import Component, Layout
 from simulator.clients.data import FileHandle
 from simulator.engine import Steps
 from simulator.jobs.job import HDD, DirectoryJob, Run
 from simulator.jobs.metadata import stat_files
+from simulator.ranges import AtLeastOne
 
 MIB = 1 << 20
 HARD_PIECE_BYTES = 47_008
@@ -75,15 +77,16 @@ def score_of_counts(per_second: Mapping[str, float]) -> Score | None:
 class Io500(DirectoryJob):
     """Runs the phases of IO500 once. Sizes are for each process."""
 
+    kind: Literal["io500"] = field(default="io500", kw_only=True)
     job_id: str = "io500.1013"
     directory: str = "/proj/io500"
-    nodes: int = 4
-    threads: int = 4
-    easy_bytes: int = 64 << 20
-    call_bytes: int = 2 << 20
-    pieces_each: int = 200
-    easy_files_each: int = 40
-    hard_files_each: int = 20
+    nodes: AtLeastOne = 4
+    threads: AtLeastOne = 4
+    easy_bytes: AtLeastOne = 64 << 20
+    call_bytes: AtLeastOne = 2 << 20
+    pieces_each: AtLeastOne = 200
+    easy_files_each: AtLeastOne = 40
+    hard_files_each: AtLeastOne = 20
     striped_directories: bool = True
     easy_layout: Layout | None = HDD
     """Layout of a file of the easy IOR phases."""

@@ -9,6 +9,7 @@ from random import Random
 from lustre.layout.model import Component, Layout
 from simulator.clients.client import Client
 from simulator.engine import Completion, Steps
+from simulator.ranges import AtLeastOne, Count, NotNegative
 from simulator.servers.changelog import Actor
 from simulator.servers.namespace import Inode
 
@@ -47,11 +48,11 @@ class BaseJob:
     """Where and when a job runs, and the default layout of its directories."""
 
     job_id: str = "job.1000"
-    start_seconds: float = 0.0
+    start_seconds: NotNegative = 0.0
     stop_seconds: float = float("inf")
-    client: int = 0
+    client: Count = 0
     """Index of the job's first node."""
-    nodes: int = 1
+    nodes: AtLeastOne = 1
     layout: Layout | None = None
     striped_directories: bool = False
 

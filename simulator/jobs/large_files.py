@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from simulator.clients.data import FileHandle
 from simulator.engine import Steps, gather
 from simulator.jobs.job import FileJob, Run
+from simulator.ranges import AtLeastOne, Count, NotNegative
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +21,12 @@ class Streaming(FileJob):
 
     job_id: str = "ior_stream.1002"
     path: str = "/proj/flow/stream.dat"
-    call_bytes: int = 4 << 20
-    file_bytes: int = 1 << 30
-    threads: int = 1
+    call_bytes: AtLeastOne = 4 << 20
+    file_bytes: AtLeastOne = 1 << 30
+    threads: AtLeastOne = 1
     direct: bool = False
     """Bypass the client's cache. Otherwise I/O goes through it, and reads use read-ahead."""
-    think_seconds: float = 0.005
+    think_seconds: NotNegative = 0.005
     run_seconds: float = float("inf")
     """Time after which the job closes the file. It opens it again after ``pause_seconds``."""
     pause_seconds: float = 0.0
@@ -69,7 +71,8 @@ class Streaming(FileJob):
 class StreamingWriter(Streaming):
     """Streams writes to a file. Bypasses the cache by default."""
 
-    threads: int = 2
+    kind: Literal["streaming_write"] = field(default="streaming_write", kw_only=True)
+    threads: AtLeastOne = 2
     direct: bool = True
     fresh: bool = False
     """Create the file instead of overwriting an existing one."""
@@ -93,6 +96,7 @@ class StreamingWriter(Streaming):
 class StreamingReader(Streaming):
     """Streams reads of a file, through the page cache and read-ahead unless ``direct``."""
 
+    kind: Literal["streaming_read"] = field(default="streaming_read", kw_only=True)
     job_id: str = "ior_read.1002"
 
     def opened(self, run: Run, path: str) -> Steps[FileHandle]:
@@ -111,18 +115,19 @@ def stream_paths(job: Streaming) -> list[str]:
 class RandomWriter(FileJob):
     """Small random I/O in one file by several processes, each with one call at a time."""
 
+    kind: Literal["random_write"] = field(default="random_write", kw_only=True)
     job_id: str = "fio_rand.1001"
     path: str = "/proj/rand/table.dat"
-    client: int = 1
-    call_bytes: int = 4096
-    file_bytes: int = 128 << 20
-    processes_count: int = 8
+    client: Count = 1
+    call_bytes: AtLeastOne = 4096
+    file_bytes: AtLeastOne = 128 << 20
+    processes_count: AtLeastOne = 8
     read_share: float = 0.0
     """Share of calls that read; the others write."""
     run_seconds: float = float("inf")
     """Time after which the processes close the file. They open it again after ``pause_seconds``."""
     pause_seconds: float = 0.0
-    think_seconds: float = 0.0
+    think_seconds: NotNegative = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
         return ((self.path, self.file_bytes),)
@@ -158,15 +163,16 @@ class RandomWriter(FileJob):
 class SharedFile(FileJob):
     """One file that all processes share: process p of n accesses the pieces p, p + n, and so on (strided)."""
 
+    kind: Literal["shared_file"] = field(default="shared_file", kw_only=True)
     job_id: str = "ior_hard.1012"
     path: str = "/proj/shared/one.dat"
-    nodes: int = 2
-    threads: int = 1
-    piece_bytes: int = 47008
-    pieces_each: int = 200
+    nodes: AtLeastOne = 2
+    threads: AtLeastOne = 1
+    piece_bytes: AtLeastOne = 47008
+    pieces_each: AtLeastOne = 200
     write: bool = True
     direct: bool = False
-    think_seconds: float = 0.0
+    think_seconds: NotNegative = 0.0
     runs: int = 1
     """Times that the processes open the file, access their pieces and close it."""
     period_seconds: float = 0.0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from lustre.layout.model import Layout
 from simulator.clients.client import NAMES_PER_READDIR, Statahead
 from simulator.engine import Steps
 from simulator.jobs.job import DirectoryJob, Run
+from simulator.ranges import AtLeastOne, Count, NotNegative
 from simulator.servers.namespace import Inode
 
 PHASES = ("create", "stat", "read", "unlink")
@@ -18,11 +20,12 @@ PHASES = ("create", "stat", "read", "unlink")
 class Mdtest(DirectoryJob):
     """Runs mdtest: each process creates files, stats and reads its neighbour's, and unlinks its own, in phases."""
 
+    kind: Literal["mdtest"] = field(default="mdtest", kw_only=True)
     job_id: str = "mdtest.1010"
     directory: str = "/proj/mdtest"
-    threads: int = 4
-    files_each: int = 50
-    file_bytes: int = 0
+    threads: AtLeastOne = 4
+    files_each: AtLeastOne = 50
+    file_bytes: Count = 0
     shared: bool = False
     """Whether all processes share one directory."""
     drops_locks: bool = True
@@ -92,11 +95,12 @@ def stat_files(run: Run, directory: Inode, operation: str) -> Steps[None]:
 class LsScan(DirectoryJob):
     """Runs ``ls -l`` of a directory repeatedly, with pauses."""
 
+    kind: Literal["ls"] = field(default="ls", kw_only=True)
     job_id: str = "ls.1011"
     directory: str = "/proj/many"
-    names: int = 1000
-    times: int = 1
-    think_seconds: float = 0.0
+    names: AtLeastOne = 1000
+    times: AtLeastOne = 1
+    think_seconds: NotNegative = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
         return tuple((f"{self.directory}/f{number}", 4096) for number in range(self.names))
@@ -118,10 +122,11 @@ class LsScan(DirectoryJob):
 class StepFiles(DirectoryJob):
     """Makes a directory for each step, in which all processes create small files at the same time, again and again."""
 
+    kind: Literal["step_files"] = field(default="step_files", kw_only=True)
     job_id: str = "steps.1012"
     directory: str = "/proj/steps"
-    threads: int = 8
-    files_each: int = 50
+    threads: AtLeastOne = 8
+    files_each: AtLeastOne = 50
     """Files of each process in a step."""
     steps: int = 10_000
 

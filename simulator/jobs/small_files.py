@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from annotated_types import MinLen
 
 from lustre.layout.model import Layout
 from simulator.clients.data import FileHandle
 from simulator.engine import Steps
 from simulator.jobs.job import HDD, DirectoryJob, Run
+from simulator.ranges import AtLeastOne, Count, NotNegative, Positive
 from simulator.servers.namespace import Inode
 
 
@@ -20,28 +24,29 @@ class SmallFileWriter(DirectoryJob):
     If the job has several nodes, each node has these threads and this rate.
     """
 
+    kind: Literal["small_files"] = field(default="small_files", kw_only=True)
     job_id: str = "mdt_small.1001"
     directory: str = "/proj/ingest"
-    client: int = 1
-    files_per_second: float = 20.0
-    sizes: tuple[int, ...] = (1 << 20,)
-    threads: int = 8
-    keep: int = 400
+    client: Count = 1
+    files_per_second: Positive = 20.0
+    sizes: Annotated[tuple[AtLeastOne, ...], MinLen(1)] = (1 << 20,)
+    threads: AtLeastOne = 8
+    keep: Count = 400
     """Number of files that are kept. The oldest files beyond it are unlinked."""
     fsync: bool = True
-    rereads_per_second: float = 0.0
+    rereads_per_second: NotNegative = 0.0
     """Kept files that are read again per second, with direct I/O."""
     layout: Layout | None = HDD
-    call_bytes: int = 0
+    call_bytes: Count = 0
     """Size of direct write calls in random order. 0: one call per file."""
-    burst_seconds: float = 0.0
+    burst_seconds: NotNegative = 0.0
     """Length of bursts at ``files_per_second``, with pauses of the same length. 0: an even rate. The job starts with a
     burst."""
-    build_up_seconds: float = 0.0
+    build_up_seconds: NotNegative = 0.0
     """Time in which the rate rises from a tenth of ``files_per_second`` to all of it. 0: the whole rate at once."""
     prefix: str = ""
     """Begins the names of the files. Jobs that share a directory need different ones."""
-    directories_count: int = 0
+    directories_count: Count = 0
     """Number of directories below ``directory`` that the threads use, each with the layout as its default."""
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:

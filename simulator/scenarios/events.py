@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import reduce
 from inspect import Parameter, signature
-from typing import Any, TypeVar
+from operator import or_
+from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
+
+from pydantic import Field, TypeAdapter, create_model
 
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.engine import Steps
 from simulator.migration import Migration, Resync
+from simulator.ranges import NotNegative
 from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
-from simulator.toml_settings import values_of
+from simulator.tables import STRICT, Mistake, Place, read
 
 DRAIN_TARGET = "drain_target"
 
@@ -188,6 +193,17 @@ _EVENTS: tuple[Callable[..., None], ...] = (
 KINDS: Mapping[str, Callable[..., None]] = {event.__name__: event for event in _EVENTS}
 
 
+def _table(event: Callable[..., None]) -> Any:
+    """The table of an event, by the parameters of its function."""
+    hints, kind = get_type_hints(event), cast(Any, Literal[event.__name__])
+    keys: dict[str, Any] = {key: (hints[key], ... if one.default is Parameter.empty else one.default)
+                            for key, one in signature(event).parameters.items() if key != "cluster"}
+    return create_model(event.__name__, __config__=STRICT, at=(NotNegative, ...), kind=(kind, ...), **keys)
+
+
+_TABLES = TypeAdapter[Any](cast(Any, Annotated[reduce(or_, map(_table, _EVENTS)), Field(discriminator="kind")]))
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """An event of a scenario. Times are virtual seconds."""
@@ -207,20 +223,10 @@ def schedule(events: Iterable[Event], cluster: Cluster) -> None:
         cluster.engine.after(one.at - cluster.now, one, cluster)
 
 
-def event_from(table: dict[str, Any], where: str, wrong: list[str]) -> Event | None:
-    """Read an event from a table. Returns None for a bad one and adds the reason to ``wrong``."""
-    at, kind = table.pop("at", None), table.pop("kind", None)
-    if kind not in KINDS:
-        wrong.append(f"{where}: kind {kind!r} is not one of {', '.join(KINDS)}")
+def event_from(table: Mapping[str, Any], where: Place, wrong: list[Mistake]) -> Event | None:
+    """Read an event. Returns None for a bad one, and adds the mistakes to ``wrong``."""
+    found = read(_TABLES, table, where, wrong)
+    if found is None:
         return None
-    if not isinstance(at, (int, float)):
-        wrong.append(f"{where}: at needs a number of seconds")
-        return None
-    values = values_of(KINDS[kind], table, wrong, where, kind)
-    if values is None:
-        return None
-    needed = [key for key, one in signature(KINDS[kind]).parameters.items() if one.default is Parameter.empty]
-    if missing := sorted({*needed} - {"cluster", *values}):
-        wrong.append(f"{where}: {kind} needs {', '.join(missing)}")
-        return None
-    return Event(float(at), kind, values)
+    values = found.model_dump(exclude_unset=True)
+    return Event(values.pop("at"), values.pop("kind"), values)

@@ -6,13 +6,13 @@
     teaches = "…"
     seconds = 120
     model = "events"                    # or "flows", for thousands of clients: see :mod:`simulator.fluid`
-    cluster = "recorded_test_bed"       # or "measured_test_bed", or tables: see :mod:`simulator.toml_settings`
+    cluster = "recorded_test_bed"       # or "measured_test_bed", or tables: see :mod:`simulator.tables`
 
     [costs]
     preset = "production"               # the cost of calls and moves: see :mod:`simulator.costs`
 
     [[job]]
-    kind = "small_files"                # see _JOBS below
+    kind = "small_files"                # see :mod:`simulator.jobs`
     job_id = "mdt_small.1001"
     start_seconds = 30
 
@@ -37,38 +37,24 @@ with other values for some of their fields.
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from simulator import toml_settings
+from annotated_types import MinLen
+from pydantic import BaseModel, TypeAdapter
+
 from simulator.cluster import Cluster
 from simulator.costs import PRESETS, CallCosts
 from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
-from simulator.jobs.io500 import Io500
-from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
-from simulator.jobs.metadata import LsScan, Mdtest, StepFiles
-from simulator.jobs.small_files import SmallFileWriter
+from simulator.ranges import Positive
 from simulator.scenarios.events import Event, event_from, schedule
 from simulator.settings import ClusterSettings, measured_test_bed, recorded_test_bed
-from simulator.toml_settings import cluster_from
+from simulator.tables import JOB, STRICT, Mistake, Place, changed, cluster_from, read, sentence
 
-_JOBS: Mapping[str, type[Any]] = {
-    "streaming_write": StreamingWriter,
-    "streaming_read": StreamingReader,
-    "small_files": SmallFileWriter,
-    "random_write": RandomWriter,
-    "mdtest": Mdtest,
-    "ls": LsScan,
-    "step_files": StepFiles,
-    "shared_file": SharedFile,
-    "io500": Io500,
-}
-_KEYS = frozenset(("title", "teaches", "seconds", "model", "cluster", "job", "event", "variant", "costs", "extends"))
 _EVENTS_ONLY = ("directories_count", "burst_seconds", "build_up_seconds")
 """Fields of jobs that the model of flows does not have."""
 _MODELS: Mapping[str, type[Cluster]] = {"events": Cluster, "flows": FluidCluster}
@@ -105,55 +91,64 @@ class Scenario:
         return {name: replace(self, jobs=jobs, variant_jobs={}) for name, jobs in self.variant_jobs.items()}
 
 
+class _Variant(BaseModel):
+    model_config = STRICT
+
+    without: list[str] = []
+    job: dict[str, dict[str, Any]] = {}
+
+
+class _Document(BaseModel):
+    model_config = STRICT
+
+    job: Annotated[list[dict[str, Any]], MinLen(1)]
+    title: str = ""
+    teaches: str = ""
+    seconds: Positive = 120.0
+    model: Literal["events", "flows"] = "events"
+    cluster: Any = "recorded_test_bed"
+    costs: dict[str, Any] = {}
+    event: list[dict[str, Any]] = []
+    variant: dict[str, _Variant] = {}
+
+
+_DOCUMENT, _COSTS = TypeAdapter(_Document), TypeAdapter(CallCosts)
+
+
 class ScenarioError(ValueError):
     """Mistakes in a scenario."""
 
-    def __init__(self, mistakes: Sequence[str]) -> None:
-        super().__init__("scenario: " + "; ".join(mistakes))
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        super().__init__("scenario: " + "; ".join(map(sentence, mistakes)))
         self.mistakes = mistakes
-        """Each begins with its place and a colon: ``job 2.threads:`` is the key ``threads`` of the second job."""
 
 
 def parse(text: str) -> Scenario:
     """Read a scenario from TOML. Raises ScenarioError with all mistakes, and ValueError for a text that is not TOML."""
     try:
-        table: Mapping[str, Any] = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"scenario: {error}") from None
-    wrong = list(_shape_errors(table))
-    if wrong:
+    wrong: list[Mistake] = []
+    found = read(_DOCUMENT, _extended(table, wrong), (), wrong)
+    if found is None:
         raise ScenarioError(wrong)
-    table = _extended(table, wrong)
-    jobs = [_job(number, dict(entry), wrong) for number, entry in enumerate(table.get("job", ()), start=1)]
-    events = [
-        event_from(dict(entry), f"event {number}", wrong) for number, entry in enumerate(table.get("event", ()), 1)
-    ]
-    cluster = _cluster(table.get("cluster", "recorded_test_bed"), wrong)
-    costs = _costs(table.get("costs", {}), wrong)
-    done = tuple(job for job in jobs if job is not None)
-    variant_jobs = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
-    if (model := table.get("model", "events")) not in _MODELS:
-        wrong.append(f"model: {model!r} is not one of {', '.join(_MODELS)}")
-    if model == "flows":
-        wrong += [f"model: flows have an even rate and one directory, so {key} needs events"
-                  for key in _EVENTS_ONLY if any(getattr(job, key, 0) for job in done)]
-    if not jobs:
-        wrong.append("job: a scenario needs at least one")
-    seconds = table.get("seconds", 120)
-    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or seconds <= 0:
-        wrong.append(f"seconds: {seconds!r} is not a number above 0")
-    if unknown := sorted(set(table) - _KEYS):
-        wrong += [f"{key}: a scenario has no such key; it has {', '.join(sorted(_KEYS))}" for key in unknown]
-    happening = tuple(one for one in events if one is not None)
+    read_jobs = [read(JOB, each, ("job", number), wrong) for number, each in enumerate(found.job)]
+    jobs = tuple(job for job in read_jobs if job is not None)
+    events = [event_from(each, ("event", number), wrong) for number, each in enumerate(found.event)]
+    happening = tuple(event for event in events if event is not None)
+    cluster = _cluster(found.cluster, wrong)
+    costs = _costs(found.costs, wrong)
+    variants = {name: _variant(jobs, entry, ("variant", name), wrong) for name, entry in found.variant.items()}
+    if found.model == "flows":
+        wrong += [(("model",), f"flows have an even rate and one directory, so {key} needs events")
+                  for key in _EVENTS_ONLY if any(getattr(job, key, 0) for job in jobs)]
     if cluster is not None and not wrong:
-        wrong += name_errors(cluster)
-        wrong += job_errors(done, cluster)
-        wrong += event_errors(happening, [job.job_id for job in done], cluster)
-    if wrong or cluster is None:
+        wrong += [*job_errors(jobs, cluster), *event_errors(happening, [job.job_id for job in jobs], cluster)]
+    if wrong or cluster is None or costs is None:
         raise ScenarioError(wrong)
-    title, teaches = str(table.get("title", "")), str(table.get("teaches", ""))
-    return Scenario(title, teaches, float(seconds), replace(cluster, costs=costs), done, events=happening,
-                    variant_jobs=variant_jobs, model=model)
+    return Scenario(found.title, found.teaches, found.seconds, replace(cluster, costs=costs), jobs, events=happening,
+                    variant_jobs=variants, model=found.model)
 
 
 def library(name: str) -> Scenario:
@@ -165,19 +160,20 @@ def _library_text(name: str) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _extended(table: Mapping[str, Any], wrong: list[str]) -> Mapping[str, Any]:
+def _extended(table: Mapping[str, Any], wrong: list[Mistake]) -> Mapping[str, Any]:
     """The table with what it takes from the scenario of the library that it extends."""
-    extended = table.get("extends")
-    if extended is None:
-        return table
+    rest = dict(table)
+    extended, jobs = rest.pop("extends", None), rest.get("job", [])
+    if extended is None or not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
+        return rest
     if extended not in names():
-        wrong.append(f"extends: {extended!r} is not one of {', '.join(names())}")
-        return table
+        wrong.append((("extends",), f"{extended!r} is not one of {', '.join(names())}"))
+        return rest
     base = _extended(tomllib.loads(_library_text(extended)), wrong)
     known = {job["job_id"] for job in base["job"] if "job_id" in job}
-    changes = {job["job_id"]: job for job in table.get("job", ()) if job.get("job_id") in known}
-    further = [job for job in table.get("job", ()) if job.get("job_id") not in known]
-    return {**base, **table, "job": [*(job | changes.get(job.get("job_id"), {}) for job in base["job"]), *further]}
+    changes = {job["job_id"]: job for job in jobs if job.get("job_id") in known}
+    further = [job for job in jobs if job.get("job_id") not in known]
+    return {**base, **rest, "job": [*(job | changes.get(job.get("job_id"), {}) for job in base["job"]), *further]}
 
 
 def names() -> tuple[str, ...]:
@@ -186,125 +182,53 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".toml").replace("_", "-") for name in found))
 
 
-def _cluster(entry: Any, wrong: list[str]) -> ClusterSettings | None:
-    if isinstance(entry, Mapping):
+def _cluster(entry: Any, wrong: list[Mistake]) -> ClusterSettings | None:
+    if isinstance(entry, dict):
         return cluster_from(entry, wrong)
     if entry not in _CLUSTERS:
-        wrong.append(f"cluster: {entry!r} is not one of {', '.join(_CLUSTERS)}")
-        return None
-    return _CLUSTERS[entry]
+        wrong.append((("cluster",), f"{entry!r} is not one of {', '.join(_CLUSTERS)}"))
+    return _CLUSTERS.get(entry)
 
 
-def _costs(table: Mapping[str, Any], wrong: list[str]) -> CallCosts:
+def _costs(table: Mapping[str, Any], wrong: list[Mistake]) -> CallCosts | None:
     rest = dict(table)
     preset = rest.pop("preset", "production")
     if preset not in PRESETS:
-        wrong.append(f"costs: preset {preset!r} is not one of {', '.join(PRESETS)}")
-        return PRESETS["production"]
-    costs = toml_settings.with_values(PRESETS[preset], rest, wrong, "costs")
-    wrong += [f"costs.{key}: {rest[key]} is negative" for key in rest if getattr(costs, key, 0) < 0]
-    return costs
-
-
-def _shape_errors(table: Mapping[str, object]) -> Iterator[str]:
-    """Values that are not the tables or lists that a scenario needs."""
-    for key in ("job", "event"):
-        entries = table.get(key, [])
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            yield f"{key}: is not a list of tables; each begins with [[{key}]]"
-    for key in ("costs", "variant"):
-        if not isinstance(table.get(key, {}), dict):
-            yield f"{key}: is not a table"
-    variants = table.get("variant", {})
-    for name, entry in variants.items() if isinstance(variants, dict) else ():
-        if not isinstance(entry, dict):
-            yield f"variant {name}: is not a table"
-            continue
-        changes, without = entry.get("job", {}), entry.get("without", [])
-        if not isinstance(changes, dict) or not all(isinstance(change, dict) for change in changes.values()):
-            yield f"variant {name}: job is not a table of tables, as [variant.{name}.job.ID]"
-        if not isinstance(without, list) or not all(isinstance(job_id, str) for job_id in without):
-            yield f"variant {name}: without is not a list of job ids"
-
-
-def _job(number: int, entry: dict[str, Any], wrong: list[str]) -> Job | None:
-    kind = entry.pop("kind", None)
-    if kind not in _JOBS:
-        wrong.append(f"job {number}: kind {kind!r} is not one of {', '.join(_JOBS)}")
+        wrong.append((("costs", "preset"), f"{preset!r} is not one of {', '.join(PRESETS)}"))
         return None
-    job: Job | None = toml_settings.settings_from(_JOBS[kind], entry, wrong, f"job {number}", kind)
-    return job
+    return read(_COSTS, {**asdict(PRESETS[preset]), **rest}, ("costs",), wrong)
 
 
-def _variant(jobs: tuple[Job, ...], name: str, entry: Mapping[str, Any], wrong: list[str]) -> tuple[Job, ...]:
-    changes: Mapping[str, Mapping[str, Any]] = entry.get("job", {})
-    known = {job.job_id for job in jobs}
-    if unknown := sorted((set(changes) | set(entry.get("without", ()))) - known):
-        wrong.append(f"variant {name}: no job {', '.join(unknown)}")
-    return tuple(
-        toml_settings.with_values(job, changes.get(job.job_id, {}), wrong, f"variant {name}")
-        for job in jobs
-        if job.job_id not in entry.get("without", ())
-    )
+def _variant(jobs: tuple[Job, ...], variant: _Variant, where: Place, wrong: list[Mistake]) -> tuple[Job, ...]:
+    if unknown := sorted({*variant.job, *variant.without} - {job.job_id for job in jobs}):
+        wrong.append((where, f"there is no job {', '.join(unknown)}"))
+    made = [changed(job, variant.job.get(job.job_id, {}), (*where, "job", job.job_id), wrong)
+            for job in jobs if job.job_id not in variant.without]
+    return tuple(job for job in made if job is not None)
 
 
-_POOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,15}")
-_FSNAME = re.compile(r"[A-Za-z0-9_-]{1,8}")
-_AT_LEAST_ONE = frozenset((
-    "nodes", "threads", "call_bytes", "file_bytes", "piece_bytes", "pieces_each", "processes_count", "names", "times",
-    "files_each", "easy_files_each", "hard_files_each", "easy_bytes",
-))  # fmt: skip
-_MAY_BE_ZERO = frozenset(((Mdtest, "file_bytes"), (SmallFileWriter, "call_bytes")))
-_NOT_NEGATIVE = frozenset(("start_seconds", "think_seconds", "keep", "rereads_per_second", "burst_seconds", "client",
-                           "directories_count", "build_up_seconds"))  # fmt: skip
-
-
-def job_errors(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[str]:
-    for number, job in enumerate(wanted, start=1):
-        where = f"job {number}"
-        for attribute in fields(job):
-            value = getattr(job, attribute.name)
-            least = 0 if (type(job), attribute.name) in _MAY_BE_ZERO else 1
-            if attribute.name in _AT_LEAST_ONE and value < least:
-                yield f"{where}.{attribute.name}: {value} is less than {least}"
-            if attribute.name in _NOT_NEGATIVE and value < 0:
-                yield f"{where}.{attribute.name}: {value} is negative"
-        if not job.job_id:
-            yield f"{where}.job_id: is empty"
-        if job.job_id in {other.job_id for other in wanted[: number - 1]}:
-            yield f"{where}.job_id: {job.job_id!r} is an earlier job already"
+def job_errors(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[Mistake]:
+    """Mistakes that no single value shows."""
+    earlier = set[str]()
+    for number, job in enumerate(wanted):
+        if not job.job_id or job.job_id in earlier:
+            yield ("job", number, "job_id"), f"{job.job_id!r} is an earlier job already" if job.job_id else "is empty"
+        earlier.add(job.job_id)
         if job.stop_seconds <= job.start_seconds:
-            yield f"{where}.stop_seconds: {job.stop_seconds:g} is not after its start at {job.start_seconds:g}"
-        if getattr(job, "files_per_second", 1.0) <= 0:
-            yield f"{where}.files_per_second: needs more than 0"
-        if min(getattr(job, "sizes", (1,)), default=0) < 1:
-            yield f"{where}.sizes: needs at least one size, each of 1 byte or more"
+            yield (("job", number, "stop_seconds"),
+                   f"{job.stop_seconds:g} is not after its start at {job.start_seconds:g}")
         for part in job.layout.components if job.layout is not None else ():
             if part.pool and part.pool not in cluster.pools:
-                yield f"{where}.layout: there is no pool {part.pool!r}, only {', '.join(cluster.pools) or 'none'}"
+                yield (("job", number, "layout"),
+                       f"there is no pool {part.pool!r}, only {', '.join(cluster.pools) or 'none'}")
 
 
-def event_errors(wanted: Iterable[Event], names: Iterable[str], cluster: ClusterSettings) -> Iterator[str]:
-    """Mistakes in events: unknown targets and jobs."""
-    known = set(names)
+def event_errors(wanted: Iterable[Event], names: Iterable[str], cluster: ClusterSettings) -> Iterator[Mistake]:
+    """Mistakes in events: unknown targets, jobs and pools."""
     targets = {f"OST{index:04x}" for index in range(len(cluster.osts))}
     targets |= {f"MDT{index:04x}" for index in range(len(cluster.mdts))}
-    for number, event in enumerate(wanted, start=1):
-        target, job, pool = (event.values.get(key) for key in ("target", "job", "pool"))
-        if target is not None and target.rpartition("-")[2] not in targets:
-            yield f"event {number}.target: there is no {target!r}"
-        if job is not None and job not in known:
-            yield f"event {number}.job: there is no job {job!r}"
-        if pool is not None and pool not in cluster.pools:
-            yield f"event {number}.pool: there is no pool {pool!r}"
-        if event.at < 0:
-            yield f"event {number}.at: {event.at:g} is before the beginning"
-
-
-def name_errors(cluster: ClusterSettings) -> Iterator[str]:
-    """Mistakes in names that become names of files."""
-    for pool in cluster.pools:
-        if not _POOL_NAME.fullmatch(pool):
-            yield f"cluster.ost.pool: {pool!r} is not a name of a pool: letters, digits, '_', '-', '.', 15 at most"
-    if not _FSNAME.fullmatch(cluster.fsname):
-        yield f"cluster.fsname: {cluster.fsname!r} is not a name of a file system: letters, digits, '_', '-', 8 at most"
+    known: Mapping[str, Collection[str]] = {"target": targets, "job": {*names}, "pool": cluster.pools}
+    for number, event in enumerate(wanted):
+        for key in event.values.keys() & known.keys():
+            if str(event.values[key]).rpartition("-" if key == "target" else "\0")[2] not in known[key]:
+                yield ("event", number, key), f"there is no {key} {event.values[key]!r}"

@@ -156,10 +156,10 @@ class TestScenario:
         assert self.costs('[costs]\npreset = "measured"\nprocessors = 4') == replace(MEASURED, processors=4.0)
 
     @pytest.mark.parametrize(("text", "words"), [
-        ('preset = "guessed"', "preset 'guessed' is not one of free, production, measured"),
+        ('preset = "guessed"', "preset: 'guessed' is not one of free, production, measured"),
         ("colour = 1", "costs.colour: "),
-        ("processors = -1", "processors: -1 is negative"),
-        ('processors = "two"', "'two' is not a number"),
+        ("processors = -1", "processors: must be greater than or equal to 0, not -1"),
+        ('processors = "two"', "must be a number, not 'two'"),
     ])  # fmt: skip
     def test_impossible_costs_are_reported(self, text: str, words: str) -> None:
         with pytest.raises(ValueError, match=words):

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator import toml_settings
-from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios import scenario
+from simulator.tables import JOB, Mistake, read
 from tierd.cli.simulate import find_scenario
 
 
@@ -64,44 +63,44 @@ def test_a_machine_is_described_in_tables() -> None:
 
 @pytest.mark.parametrize(("text", "sentence"), [
     ("cluster = 'moon'\n[[job]]\nkind = 'fly'\n[[job]]\nkind = 'streaming_write'\ncolour = 1",
-     "kind 'fly'.*colour: streaming_write has no.*cluster: 'moon'"),
+     "kind 'fly'.*line 6: job 2.colour: there is no such key.*line 1: cluster: 'moon'"),
     ("[cluster]\nrelease='9.9'\nsize=3\n[[cluster.ost]]\ncolour='red'\ndevice.kind='flash'\n[[job]]\nkind='ls'",
-     "cluster.ost.colour: .*'9.9' is not one of.*cluster.size: "),
+     "line 5: cluster.ost 1.colour: .*line 2: cluster.release: .*'9.9'.*line 3: cluster.size: "),
     ("title = \n", "line 1"),
-    ("seconds = 'long'\n[[job]]\nkind = 'ls'", r"line 1: seconds: 'long' is not a number"),
-    ("[[job]]\nkind = 'ls'\nnodes = 0", r"line 3: job 1.nodes: 0 is less than 1"),
+    ("seconds = 'long'\n[[job]]\nkind = 'ls'", r"line 1: seconds: must be a number, not 'long'"),
+    ("[[job]]\nkind = 'ls'\nnodes = 0", r"line 3: job 1.nodes: must be greater than or equal to 1, not 0"),
     ("[[job]]\nkind = 'ls'\n\n[[job]]\nkind = 'small_files'\nthreads = 'two'", r"line 6: job 2.threads: .*two"),
-    ("[[job]]\nkind = 'small_files'\nfiles_per_second = 0", "line 3: job 1.files_per_second: needs more than 0"),
-    ("[[job]]\nkind = 'small_files'\nsizes = []", "line 3: job 1.sizes: needs at least one"),
-    ("[[job]]\nkind = 'small_files'\nsizes = 4096", "line 3: job 1.sizes: 4096 is not a list"),
+    ("[[job]]\nkind = 'small_files'\nfiles_per_second = 0", "line 3: job 1.files_per_second: must be greater than 0"),
+    ("[[job]]\nkind = 'small_files'\nsizes = []", "line 3: job 1.sizes: must have at least 1 item"),
+    ("[[job]]\nkind = 'small_files'\nsizes = 4096", "line 3: job 1.sizes: must be a list, not 4096"),
     ("[[job]]\nkind = 'small_files'\nlayout = [{pool = 'nvme'}]", "line 3: job 1.layout: there is no pool 'nvme'"),
-    ("[[job]]\nkind = 'small_files'\nlayout = [{color = 1}]", "line 3: job 1.layout.color: a component has no"),
-    ("[[job]]\nkind = 'small_files'\nfsync = 1", "line 3: job 1.fsync: 1 is not true or false"),
+    ("[[job]]\nkind = 'small_files'\nlayout = [{color = 1}]", "line 3: job 1.layout 1.color: there is no"),
+    ("[[job]]\nkind = 'small_files'\nfsync = 1", "line 3: job 1.fsync: must be true or false, not 1"),
     ("[[job]]\nkind = 'ls'\n[[job]]\nkind = 'ls'", "job 2.job_id: 'ls.1011' is an earlier job"),
     ("[[job]]\nkind = 'ls'\nstart_seconds = 9\nstop_seconds = 3", "line 4: job 1.stop_seconds: 3 is not after"),
     ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'\ntarget = 'OST0099'", "line 6: event 1.target: .*OST0099"),
-    ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'\ntarget = 5", "line 6: event 1.target: 5 is not text"),
-    ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'", "line 3: event 1: slow needs target"),
+    ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'\ntarget = 5", "line 6: event 1.target: must be a string"),
+    ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'", "line 3: event 1.target: is missing"),
     ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'stop'\njob = 'x'", "line 6: event 1.job: there is no job 'x'"),
     ("[[job]]\nkind='ls'\n[cluster]\nfsname = '../..'\n[[cluster.ost]]\ndevice.kind='flash'", "line 4: cluster.fsname"),
-    ("[[job]]\nkind='ls'\n[cluster]\n[[cluster.ost]]\npool = '../x'\ndevice.kind='flash'", "line 5: cluster.ost.pool"),
-    ("colour = 3\n[[job]]\nkind = 'ls'", "line 1: colour: a scenario has no such key"),
-    ("model = 'clay'\n[[job]]\nkind = 'ls'", "line 1: model: 'clay' is not one of events, flows"),
+    ("[[job]]\nkind='ls'\n[cluster]\n[[cluster.ost]]\npool = '../x'\ndevice.kind='flash'", "line 5: .*ost 1.pool"),
+    ("colour = 3\n[[job]]\nkind = 'ls'", "line 1: colour: there is no such key"),
+    ("model = 'clay'\n[[job]]\nkind = 'ls'", "line 1: model: must be 'events' or 'flows', not 'clay'"),
     ("extends = 'none'\n[[job]]\nkind = 'ls'", "line 1: extends: 'none' is not one of accelerator"),
     ("model = 'flows'\n[[job]]\nkind = 'small_files'\nburst_seconds = 9", "line 1: .* so burst_seconds needs events"),
     ("model = 'flows'\n[[job]]\nkind = 'small_files'\nbuild_up_seconds = 9", "so build_up_seconds needs events"),
-    ("[[job]]\nkind='ls'\n[variant.a]\nwithout = ['b']", "line 3: variant a: no job b"),
-    ("title = 'empty'", "at least one"),
+    ("[[job]]\nkind='ls'\n[variant.a]\nwithout = ['b']", "line 3: variant.a: there is no job b"),
+    ("title = 'empty'", "job: is missing"),
     ("[[job]]\nkind='ls'\n[[event]]\nat=1\nkind='fire'", "event 1: kind 'fire'"),
-    ("[[job]]\nkind='ls'\n[[event]]\nat=1\nkind='slow'\ncolour=1", "line 6: event 1.colour: slow has no"),
-    ("job = 3", "job: is not a list of tables"),
-    ("[job]\nkind='ls'", r"job: is not a list of tables; each begins with \[\[job\]\]"),
-    ("event = [1]\n[[job]]\nkind='ls'", "event: is not a list of tables"),
-    ("costs = 3\n[[job]]\nkind='ls'", "costs: is not a table"),
-    ("[[job]]\nkind='ls'\n[[variant]]\nname = 'a'", "variant: is not a table"),
-    ("variant.a = 3\n[[job]]\nkind='ls'", "variant a: is not a table"),
-    ("[[job]]\nkind='ls'\n[variant.a]\nwithout = 'b'", "variant a: without is not a list of job ids"),
-    ("[[job]]\nkind='ls'\n[variant.a]\njob = ['b']", "variant a: job is not a table of tables"),
+    ("[[job]]\nkind='ls'\n[[event]]\nat=1\nkind='slow'\ncolour=1", "line 6: event 1.colour: there is no"),
+    ("job = 3", "job: must be a list, not 3"),
+    ("[job]\nkind='ls'", "job: must be a list"),
+    ("event = [1]\n[[job]]\nkind='ls'", "event 1: must be a table, not 1"),
+    ("costs = 3\n[[job]]\nkind='ls'", "costs: must be a table, not 3"),
+    ("[[job]]\nkind='ls'\n[[variant]]\nname = 'a'", "variant: must be a table"),
+    ("variant.a = 3\n[[job]]\nkind='ls'", "variant.a: must be a table, not 3"),
+    ("[[job]]\nkind='ls'\n[variant.a]\nwithout = 'b'", "variant.a.without: must be a list, not 'b'"),
+    ("[[job]]\nkind='ls'\n[variant.a]\njob = ['b']", "variant.a.job: must be a table"),
 ])  # fmt: skip
 def test_mistakes_are_reported_with_their_line_and_all_at_once(text: str, sentence: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
@@ -122,8 +121,8 @@ def test_any_text_is_at_worst_a_mistake(text: str) -> None:
     | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2), max_size=4,
 ))  # fmt: skip
 def test_wrong_values_of_a_job_are_mistakes_and_nothing_else(values: dict[str, object]) -> None:
-    wrong: list[str] = []
-    job = toml_settings.settings_from(SmallFileWriter, values, wrong, "job 1")
+    wrong: list[Mistake] = []
+    job = read(JOB, {"kind": "small_files", **values}, ("job", 0), wrong)
     assert (job is None) == bool(wrong)
 
 

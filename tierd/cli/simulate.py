@@ -13,6 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from simulator.scenarios.scenario import Scenario, ScenarioError, library, names, parse
+from simulator.tables import Place, sentence
 from tierd.cli.client import bar, positive
 from tierd.config.files import nearest_line
 from tierd.config.load import load
@@ -99,7 +100,7 @@ def find_scenario(name: str) -> Scenario:
         try:
             return parse(text)
         except ScenarioError as error:
-            mistakes = "; ".join(with_line(text, each) for each in error.mistakes)
+            mistakes = "; ".join(with_line(text, *each) for each in error.mistakes)
             raise ValueError(f"{quoted(str(path))}: scenario: {mistakes}") from error
         except ValueError as error:
             raise ValueError(f"{quoted(str(path))}: {error}") from error
@@ -108,17 +109,13 @@ def find_scenario(name: str) -> Scenario:
     return library(name)
 
 
-def with_line(text: str, mistake: str) -> str:
+def with_line(text: str, place: Place, wrong: str) -> str:
     """A mistake in a scenario after the number of its line, where the line can be found."""
-    place: list[int | str] = []
-    for part in mistake.partition(":")[0].split("."):
-        name, _, which = part.partition(" ")
-        place.append(name)
-        if which:
-            place.append(int(which) - 1 if which.isdecimal() else which)
-    # without a number, it may be the first of several tables
-    line, found = max((nearest_line(text, each) for each in (place, [place[0], 0, *place[1:]])), key=itemgetter(1))
-    return f"line {line}: {mistake}" if found else mistake
+    first, second, *rest = (*place, "", "")
+    # of several tables, nested ones too, the number follows the first name
+    places = (place, (first, 0, second, *rest), (first, *rest[:1], second, *rest[1:]))
+    line, found = max((nearest_line(text, each) for each in places), key=itemgetter(1))
+    return f"line {line}: {sentence((place, wrong))}" if found else sentence((place, wrong))
 
 
 def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
