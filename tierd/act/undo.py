@@ -29,6 +29,7 @@ from lustre.errors import Gone, Stale
 from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Component, Layout, explain, in_sync, names_osts, without_objects
 from tierd.act.default_layouts import WORDS, default_of, default_words, same_default, set_default
+from tierd.act.guard import with_parents
 from tierd.act.journal.entry import Default, Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.checks import mirror_left
@@ -116,12 +117,12 @@ class Search:
     resumed: bool = False
     """Whether an undo that did not end may have restored directories, so that only those below have tierd's default."""
     waiting: list[tuple[str, float]] = field(default_factory=list)
-    """Directories, each with the time from which those created there are left to the undo of another act."""
+    """Directories, each with the time from which those created there are left to the undo of a later act that set the
+    same default. Those below an older one inherited it from there, whenever they were created.
+    """
     own: Mapping[str, float] = field(default_factory=dict)
     """Directories with a default by an act of their own, which is left alone, as FIDs or paths. If they had inherited
     the default before it, those below may have it too: until an act there set the same. Else 0."""
-    until: float = inf
-    """A later act set the same default at this time: what was created or changed since is left to the undo of that."""
     found: Counter[Below] = field(default_factory=Counter)
     trouble: str = ""
     """The first error."""
@@ -152,15 +153,17 @@ class Search:
         if not has_it and not any(self.own.values()) and not self.resumed:
             return Below.ANOTHER, until
         status = filesystem.status(place)
+        is_left = status.mtime >= until - _CLOCKS_DIFFER_SECONDS
+        until = until if is_left else inf
         own = [self.own[name] for name in (place, str(status.fid)) if name in self.own]
         if own:
             return (Below.PASSED, min(until, *own)) if any(own) else (Below.ANOTHER, until)
         # the undo that was interrupted has restored it, though maybe not those below
         if self.resumed and same_default(present, entry.before) and not _is_older(status, entry):
-            return Below.PASSED, until
+            return Below.PASSED, inf
         if not has_it:
             return Below.ANOTHER, until
-        if status.mtime >= min(self.until, until) - _CLOCKS_DIFFER_SECONDS:
+        if is_left:
             return Below.PASSED, until  # those below may be older
         if _is_older(status, entry):
             return Below.OLDER, until
@@ -193,7 +196,7 @@ def _hand_down(journal: Journal, filesystem: Filesystem, entry: Entry, *,
 
     ``entry`` has the present path of its directory. Of several acts in a directory, this is for the first one in force:
     each later one restores the default of the one before it. ``again``: it may be entered already. Returns
-    :attr:`Search.own` and :attr:`Search.until`.
+    :attr:`Search.own`, and when a later act set the same default there.
     """
     recorded = journal.entry(entry.id) or entry  # has the path at the time of the act
     undoing = [each for each in journal.undoing() if each.kind == entry.kind and each.id != entry.id]
@@ -228,8 +231,10 @@ def _inherited(filesystem: Filesystem, act: Entry, entry: Entry, recorded: str, 
     above = join(entry.place, "")  # /proj2 is not below /proj
     try:
         place = located(act, filesystem).place
-        status = filesystem.status(place)
-        if _is_older(status, entry) or min(act.intended_at, status.mtime + _CLOCKS_DIFFER_SECONDS) >= until:
+        chain = [filesystem.status(each) for each in with_parents(place) if each == place or each.startswith(above)]
+        # below one that is older than ``until``, all inherited it from there
+        times = [each.mtime + _CLOCKS_DIFFER_SECONDS for each in chain]
+        if _is_older(chain[0], entry) or min(act.intended_at, *times) >= until:
             return False
     except OSError:  # the present path is not known: compare those that the journal has
         return act.intended_at < until and act.place.startswith((above, join(recorded, "")))
@@ -409,10 +414,11 @@ class Undo:
         begun = self._clock.now()
         # a restart goes on with the search
         self._journal.begin_undo(entry.id, begun)
+        own, until = _hand_down(self._journal, self._filesystem, entry, again=resumed)
         search = self._searches.pop(entry.id, None)
         if search is None or search.place != entry.place:  # it was renamed
-            search = Search(entry.place, search.reason if search else reason, resumed, [(entry.place, inf)])
-        search.own, search.until = _hand_down(self._journal, self._filesystem, entry, again=resumed)
+            search = Search(entry.place, search.reason if search else reason, resumed, [(entry.place, until)])
+        search.own = own
         # also if the clock was set back, which gives a negative time
         search.step(self._filesystem, entry, lambda: self.held() is not None
                     or not 0 <= self._clock.now() - begun <= SEARCH_SECONDS)

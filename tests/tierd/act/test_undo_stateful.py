@@ -127,7 +127,9 @@ class Steps(RuleBasedStateMachine):
             assert default == wanted.get(self.fid(path), default)
 
 
-@pytest.mark.parametrize("steps", ["a0 b0 m0 m0 m1 a1", "a0 b0 m0 m1 slow a0 a1", "a0 m0 m1 m0 b0 a0 m1"])
+@pytest.mark.parametrize("steps", [
+    "a0 b0 m0 m0 m1 a1", "a0 b0 m0 m1 slow a0 a1", "a0 m0 m1 m0 b0 a0 m1", "a0 m0 m1 m0 b0 a0 m2",
+    "a0 m0 m1 b0 a0 m2 m3 b3 u0", "a0 m0 m1 b0 a0 m2 m3 b4 b1"])
 def test_a_default_that_was_set_twice_is_undone_below_too(steps: str) -> None:
     """A directory may have it by either act, so its time decides which undo restores it."""
     state = Steps()
@@ -136,6 +138,8 @@ def test_a_default_that_was_set_twice_is_undone_below_too(steps: str) -> None:
         match step[0]:
             case "m":
                 state.make(number=int(step[1]))
+            case "u":
+                state.undo_some([int(step[1])])
             case "s":
                 state.slow(seconds=SEARCH_SECONDS + 1)
             case which:
