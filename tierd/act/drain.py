@@ -103,6 +103,8 @@ class Drain:
     """Beginning of the next pass."""
     examined: int = 0
     """Entries examined in this pass."""
+    examined_until: int = 0
+    """Entries up to the end of ``after``: a walk that begins again there counts those up to ``examined`` no more."""
     found_files: int = 0
     """Files with an object on the target, found in this pass."""
     found_bytes: int = 0
@@ -125,8 +127,11 @@ class Drain:
     def key(self) -> tuple[str, str, str]:
         return OrderKind.DRAIN, self.by, self.target
 
-    def leave(self, refusal: Refusal, path: str) -> None:
+    def leave(self, refusal: Refusal, path: str, *, again: bool = False) -> None:
+        """Count a file that stays; ``again`` if it was counted, or has come since: then its reason must be there."""
         name = refusal.reason if refusal.reason in self.left or len(self.left) < MAX_REASONS else "other"
+        if again and name in self.left:
+            return
         kept = self.left.get(name) or LeftFiles(refusal.sentence)
         self.left = {**self.left, name: kept}  # another thread may be storing the old one
         kept.count += 1
@@ -135,8 +140,8 @@ class Drain:
 
     def begin_pass(self, now: float) -> None:
         """Count from the beginning."""
-        self.after, self.examined, self.found_files, self.found_bytes, self.movable = "", 0, 0, 0, 0
-        self.queued = self.arrived = 0
+        self.after, self.found_files, self.found_bytes, self.movable = "", 0, 0, 0
+        self.examined = self.examined_until = self.queued = self.arrived = 0
         self.left, self.pass_begun_at = {}, now
 
 
@@ -184,10 +189,10 @@ class Drains:
         self._creation = creation
         self._mdts = mdts
         self._lock = RLock()
-        self._walks: dict[str, Iterator[Visit]] = {}
-        """Walk of each running drain of this process."""
-        self._reached: dict[str, str] = {}
-        """Last directory that the walk has finished; its moves may still be queued."""
+        self._walks: dict[str, Iterator[tuple[int, Visit]]] = {}
+        """Walk of each running drain of this process, with the number of entries of the pass up to each."""
+        self._reached: dict[str, tuple[str, int]] = {}
+        """Last directory that the walk has finished, and the entries up to its end; its moves may still be queued."""
         self._stepped_at = clock.now()
         self.space: Mapping[str, Space] = {}
         """Space on the targets when a drain began, or advanced last; empty before."""
@@ -361,13 +366,15 @@ class Drains:
         if self._gate.queue.waiting_for(drain.key):
             return
         with self._lock:
-            drain.after = self._reached.get(drain.target, drain.after)
+            drain.after, drain.examined_until = self._reached.get(drain.target, (drain.after, drain.examined_until))
             steps = self._walks.get(drain.target)
             if steps is None:
-                steps = self._walks[drain.target] = walk(
+                steps = self._walks[drain.target] = enumerate(walk(
                     self._filesystem, self._tops, drain.after,
-                    lambda directory, why: drain.leave(why.about("a directory cannot be read"), directory))
-        found: dict[Fid, StoredFile] = {}
+                    lambda directory, why: drain.leave(why.about("a directory cannot be read"), directory),
+                ), drain.examined_until + 1)
+        found: dict[Fid, tuple[StoredFile, bool]] = {}
+        examined = drain.examined
         # without the lock, because it asks the file system for seconds
         try:
             over = self._look(drain, steps, visits, until, found)
@@ -375,6 +382,7 @@ class Drains:
         except OSError:
             with self._lock:
                 self._forget_walk(drain.target)  # its files are found again, after the last finished directory
+                drain.examined = examined
             raise
         with self._lock:
             if not self._still_runs(drain):
@@ -393,32 +401,33 @@ class Drains:
         """Whether it was neither paused nor ended, and no other one has taken its place."""
         return drain.phase is Phase.RUNNING and self._drains[drain.target] is drain
 
-    def _look(self, drain: Drain, steps: Iterator[Visit], visits: int, until: float,
-              found: dict[Fid, StoredFile]) -> bool:
-        """Examine entries. Returns whether the walk is over."""
+    def _look(self, drain: Drain, steps: Iterator[tuple[int, Visit]], visits: int, until: float,
+              found: dict[Fid, tuple[StoredFile, bool]]) -> bool:
+        """Examine entries. Returns whether the walk is over. Files come with whether they are counted already."""
         index = {ost_index(drain.target)}
         for _ in range(visits):
-            visit = next(steps, None)
+            number, visit = next(steps, (0, None))
             if visit is None:
                 return True
+            again = number <= drain.examined
+            drain.examined = max(drain.examined, number)
             if not visit.name:  # the end of a directory
-                self._reached[drain.target] = visit.directory
+                self._reached[drain.target] = visit.directory, number
                 continue
-            drain.examined += 1
             try:
                 file = stored_file(self._filesystem, visit.path, index)
             except FileNotFoundError:
                 continue  # removed meanwhile
             except OSError as error:
-                drain.leave(of_error(error), visit.path)
+                drain.leave(of_error(error), visit.path, again=again)
                 continue
             if file is not None:
-                found.setdefault(file.fid, file)  # it may have several names
+                found.setdefault(file.fid, (file, again))  # it may have several names
             if len(found) >= QUEUE_FILES or self._clock.now() >= until or not self._still_runs(drain):
                 break
         return False
 
-    def _actions(self, drain: Drain, found: Collection[StoredFile]) -> list[Action]:
+    def _actions(self, drain: Drain, found: Collection[tuple[StoredFile, bool]]) -> list[Action]:
         """Moves of the files that may move. Counts all, and the others with their reasons."""
         if not found:
             return []
@@ -429,26 +438,26 @@ class Drains:
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
         own = ost_index(drain.target)
         actions = []
-        for file in found:
+        for file, again in found:
             assert file.layout is not None
-            drain.found_files += 1
-            drain.found_bytes += bytes_per_ost(file.layout, file.size_bytes).get(own, 0)
+            drain.found_files += not again
+            drain.found_bytes += 0 if again else bytes_per_ost(file.layout, file.size_bytes).get(own, 0)
             placed = relocate(file.layout, file.size_bytes, closed, room, may_narrow=True)
             if isinstance(placed, Refusal):
-                drain.leave(placed, file.path)
+                drain.leave(placed, file.path, again=again)
                 continue
             action = Action(ActKind.MIGRATE, placed, f"{drain.by} drains {drain.target}", drain.key,
                             file.path.rpartition("/")[0] or "/", path=file.path, size_bytes=file.size_bytes,
                             fid=file.fid)
             # the gate asks again; here it names the files that would stay
             if refused := self._gate.guard.refusal(action):
-                drain.leave(refused, file.path)
+                drain.leave(refused, file.path, again=again)
                 continue
-            drain.movable += 1
+            drain.movable += not again
             if not drain.preview:
                 actions.append(action)
                 if drain.passes > 1 and not self._journal.was_tried(file.fid, drain.begun_at, drain.begun_at):
-                    drain.arrived += 1
+                    drain.arrived += not again
         return actions
 
     def _end_pass(self, drain: Drain) -> None:

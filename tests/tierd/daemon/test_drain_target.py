@@ -263,6 +263,40 @@ def test_a_kill_and_a_restart_lose_nothing(site: Site, after: float) -> None:
     assert len({entry["place"] for entry in done}) == 32
 
 
+@pytest.mark.parametrize("interruption", ["kill", "pause", "error"])
+def test_no_file_counts_twice_where_a_walk_begins_again(
+        site: Site, monkeypatch: pytest.MonkeyPatch, interruption: str) -> None:
+    """It begins again in the middle of a directory."""
+    site.restart(drain={"scan_files_per_second": 1.0})
+    for number in range(30):
+        made = make(site, f"/proj/a/{number}", plain(OST))
+        if number % 2 and made.layout is not None:
+            made.layout = replace(made.layout, mirror_count=2)
+    site.run(until=5)
+    ask(site.socket, {"request": "drain-target", "target": NAME, "by": "root", "preview": True})
+    while not 0 < int(str(row(site)["found_files"])) < 30:
+        site.run(until=site.cluster.now + 5)
+    space, failing = site.filesystem.space, [OSError(5, "the MDT is away") for _ in range(5)]
+
+    def away() -> object:
+        if failing:
+            raise failing.pop()
+        return space()
+
+    match interruption:
+        case "kill":
+            site.kill()
+        case "pause":
+            for act in ("pause", "resume"):
+                ask(site.socket, {"request": "drain-target", "target": NAME, "act": act})
+        case _:
+            monkeypatch.setattr(site.filesystem, "space", away)
+    run_to(site, "previewed")
+    assert (row(site)["found_files"], row(site)["found_bytes"]) == (30, 30 * MIB)
+    assert [left["count"] for left in row(site)["left"]] == [15]  # type: ignore[attr-defined]
+    assert any("15 would move, 15 would stay" in line for line in site.said)
+
+
 def test_a_walk_continues_after_the_last_finished_directory(site: Site) -> None:
     make_files(site)
     site.run(until=5)
@@ -613,6 +647,13 @@ def test_files_that_stay_may_be_found_while_a_pause_stores_the_drain() -> None:
     for _ in drain.left.values():  # as another thread does
         drain.leave(Refusal(Reason.ENCRYPTED, "the file is encrypted"), "/b")
     assert [each.count for each in drain.left.values()] == [1, 1]
+
+
+def test_a_file_that_comes_where_a_walk_begins_again_is_not_missing_among_those_that_stay() -> None:
+    drain, mirrored = Drain(NAME, "root", 5.0, 3), Refusal(Reason.MIRRORED, "the file has mirrors")
+    for path in ("/a", "/b"):
+        drain.leave(mirrored, path, again=True)
+    assert [each.count for each in drain.left.values()] == [1], "the target is not empty"
 
 
 def test_a_file_with_several_names_moves_once(site: Site) -> None:
