@@ -147,12 +147,11 @@ class Search:
 
     def restore_one(self, filesystem: Filesystem, place: str, entry: Entry, until: float) -> tuple[Below, float]:
         """Restore a directory if it is to be. Returns what became of it, and the time for those below."""
-        present = filesystem.layout(place)
-        has_it = present is not None and same_default(present, entry.after)
         # most directories end here, for one request
-        if not has_it and not any(self.own.values()) and not self.resumed:
+        if not (same_default(filesystem.layout(place), entry.after) or any(self.own.values()) or self.resumed):
             return Below.ANOTHER, until
         status = filesystem.status(place)
+        present = filesystem.layout(place)  # behind the FID: another directory may have taken the name
         is_left = status.mtime >= until - _CLOCKS_DIFFER_SECONDS
         until = until if is_left else inf
         own = [self.own[name] for name in (place, str(status.fid)) if name in self.own]
@@ -161,7 +160,7 @@ class Search:
         # the undo that was interrupted has restored it, though maybe not those below
         if self.resumed and same_default(present, entry.before) and not _is_older(status, entry):
             return Below.PASSED, inf
-        if not has_it:
+        if not same_default(present, entry.after):
             return Below.ANOTHER, until
         if is_left:
             return Below.PASSED, until  # those below may be older

@@ -79,6 +79,24 @@ def test_copied_layouts_are_undone_with_their_original(world: World) -> None:
                                    "/d/theirs": OTHER, "/d/theirs/below": OTHER, "/d/none": None}
 
 
+def test_a_directory_that_takes_the_name_during_the_search_keeps_its_default(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    given(world, FLASH)
+    make(world, "/d/new")
+    world.port.defaults["/theirs"] = OTHER
+    status = world.port.status
+
+    def replaced(path: str) -> FileStatus:
+        if path == "/d/new" and "/theirs" in world.port.defaults:
+            world.port.rename("/d/new", "/d/away")
+            world.port.rename("/theirs", "/d/new")
+        return status(path)
+
+    monkeypatch.setattr(world.port, "status", replaced)
+    undo_all(world, [0])
+    assert world.port.defaults["/d/new"] == OTHER
+
+
 def test_older_directories_keep_their_default(world: World) -> None:
     world.port.defaults |= {"/d/old": FLASH, "/d/old/below": FLASH}
     world.port.times = {"/d/old": 900.0}  # type: ignore[attr-defined]
