@@ -47,7 +47,7 @@ class WithPaths(SimulatedFilesystem):
 
     large_pools: dict[str, tuple[str, ...]]
 
-    def path_of(self, fid: Fid) -> str:
+    def path_of(self, fid: Fid, link: int = 0) -> str:
         return f"/jobs/{fid.object_id:05}" if fid.sequence == DIRECTORY_SEQUENCE else super().path_of(fid)
 
     def pools(self) -> dict[str, tuple[str, ...]]:

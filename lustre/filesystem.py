@@ -81,8 +81,8 @@ class Filesystem(Protocol):
     def metadata_space(self) -> Mapping[str, MetadataSpace]:
         """Return the space on each MDT that can be reached, by full target name."""
 
-    def path_of(self, fid: Fid) -> str:
-        """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
+    def path_of(self, fid: Fid, link: int = 0) -> str:
+        """Return a path of a FID, by the number of the link. Raises FileNotFoundError when no file has the FID."""
 
     def status(self, path: str) -> FileStatus:
         """Stat a path without following symbolic links."""

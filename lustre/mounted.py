@@ -61,8 +61,8 @@ class MountedFilesystem:
     def metadata_space(self) -> Mapping[str, MetadataSpace]:
         return read_metadata_space(self._tree, self.fsname)
 
-    def path_of(self, fid: Fid) -> str:
-        return self._library.path_of(self._mount.path, fid)
+    def path_of(self, fid: Fid, link: int = 0) -> str:
+        return self._library.path_of(self._mount.path, fid, link)
 
     def status(self, path: str) -> FileStatus:
         """Raises Stale when the names on the path change faster than they can be read."""

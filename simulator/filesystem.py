@@ -172,7 +172,7 @@ class SimulatedFilesystem:
                 found[mdt.name] = MetadataSpace(size, size * mdt.inodes_free // inodes, inodes, mdt.inodes_free)
             return found
 
-    def path_of(self, fid: Fid) -> str:
+    def path_of(self, fid: Fid, link: int = 0) -> str:
         self.calls.to_mdt(fid, "getattr")
         with self._cluster.lock:
             return self._cluster.namespace.by_fid(fid).path

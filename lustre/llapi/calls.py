@@ -86,12 +86,12 @@ class Library:
         self.ask("llapi_path2fid", os.fsencode(path), byref(found), path=path)
         return _fid(found)
 
-    def path_of(self, mount: str, fid: Fid) -> str:
+    def path_of(self, mount: str, fid: Fid, link: int = 0) -> str:
         """Return a path of a FID, relative to the mount point, with a leading slash."""
         buffer = ctypes.create_string_buffer(_PATH_BYTES)
-        record, link = ctypes.c_longlong(-1), ctypes.c_int(0)
+        record, number = ctypes.c_longlong(-1), ctypes.c_int(link)
         name = os.fsencode(mount), str(fid).encode("ascii")
-        self.ask("llapi_fid2path", *name, buffer, _PATH_BYTES, byref(record), byref(link), path=str(fid))
+        self.ask("llapi_fid2path", *name, buffer, _PATH_BYTES, byref(record), byref(number), path=str(fid))
         return "/" + os.fsdecode(buffer.value).lstrip("/")
 
     def open_fid(self, mount: str, fid: Fid, flags: int) -> int:

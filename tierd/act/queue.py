@@ -372,7 +372,11 @@ class MoveQueue:
         try:
             status = self.filesystem.status(action.path)
             before = self.filesystem.layout(action.path)
-            real = self.filesystem.path_of(status.fid)
+            names = [self.filesystem.path_of(status.fid)]
+            # an MDT knows about a hundred, and then answers with the first one
+            while (len(names) < status.link_count
+                   and (name := self.filesystem.path_of(status.fid, len(names))) not in names):
+                names.append(name)
         except (FileNotFoundError, Stale):
             raise
         except OSError as error:
@@ -394,11 +398,15 @@ class MoveQueue:
         closed = next((target for target in cost.written if target in self.closed), "")
         if closed:
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
-        refusal = refusal or self.jobs.elsewhere(action) or self.guard.refusal(action)
-        if refusal is None and real != action.path:  # another name, or somebody else's file behind a symbolic link
-            asked_for = action.finding[0] in BY_ADMINISTRATOR or action.undoes is not None
-            refusal = (self.guard.refusal(replace(action, path=real)) if asked_for or status.link_count > 1 else
-                       Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now"))
+        refusal = refusal or self.jobs.elsewhere(action)
+        if len(names) < status.link_count:
+            refusal = refusal or Refusal(Reason.OPT_OUT_UNREADABLE, f"the file has {status.link_count} names, of which "
+                                         f"its MDT knows {len(names)}: one of the others may be opted out")
+        # somebody else's file behind a symbolic link
+        if action.path not in names and action.finding[0] not in BY_ADMINISTRATOR and action.undoes is None:
+            refusal = refusal or Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(names[0])} now")
+        for name in dict.fromkeys((action.path, *names)):
+            refusal = refusal or self.guard.refusal(replace(action, path=name))
         return replace(waiting, action=replace(action, layout=layout), before=before, refusal=refusal, fid=status.fid,
                        cost=cost, own_mirrors=own_mirrors)
 

@@ -97,11 +97,11 @@ def test_opening_by_fid_answers_in_two_ways(answer: int, number: int, kind: type
 
 def test_paths_of_fids_may_hold_any_bytes() -> None:
     def fid2path(device: bytes, fid: bytes, buffer: Any, length: int, record: Any, link: Any) -> int:
-        assert (device, fid) == (b"/mnt/lustre", b"[0x200000402:0x14:0x0]")
+        assert (device, fid, link._obj.value) == (b"/mnt/lustre", b"[0x200000402:0x14:0x0]", 2)
         buffer.value = b"dir/uml\xe4ut\n"
         return 0
 
-    assert Handle(llapi_fid2path=fid2path).library().path_of("/mnt/lustre", FID) == "/dir/uml\udce4ut\n"
+    assert Handle(llapi_fid2path=fid2path).library().path_of("/mnt/lustre", FID, 2) == "/dir/uml\udce4ut\n"
 
 
 def test_structures_have_the_sizes_lustre_gives_them() -> None:

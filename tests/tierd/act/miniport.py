@@ -27,6 +27,8 @@ class MiniPort:
         """Of directories, by path."""
         self.fids: dict[str, Fid] = {}
         """Of directories that somebody asked for, by path."""
+        self.most_links = 100
+        """Names of a file that its MDT knows."""
         self.most_data_on_mdt: int | None = None
         """``lod.*.dom_stripesize``; None for no limit."""
         self.links: dict[str, str] = {}
@@ -77,13 +79,12 @@ class MiniPort:
     def xattr(self, path: str, name: str) -> bytes:
         return b""
 
-    def path_of(self, fid: Fid) -> str:
+    def path_of(self, fid: Fid, link: int = 0) -> str:
         for path, known in self.fids.items():
             if known == fid and path in self.defaults:
                 return path
-        for path, node in self.lustre.names.items():
-            if node.fid == fid:
-                return path
+        if names := [path for path, node in self.lustre.names.items() if node.fid == fid]:
+            return names[link if link < min(len(names), self.most_links) else 0]
         raise of_errno(errno.ENOENT, "fid2path", str(fid))
 
     def rename(self, directory: str, to: str) -> None:

@@ -120,12 +120,16 @@ def test_a_file_behind_a_link_in_the_place_of_a_directory_is_left_alone(world: W
     assert world.pump() == {"done": 1}, "an administrator may name a file by a link"
 
 
-@pytest.mark.parametrize(("first", "result"), [("/0", "refused"), ("/1", "done")])
-def test_the_first_name_of_a_file_must_allow_its_move_too(world: World, first: str, result: str) -> None:
-    world.gate.queue.guard = OptedOut()
+@pytest.mark.parametrize(("names", "known", "result"), [
+    ("/0 /this", 2, "refused"), ("/1 /this", 2, "done"), ("/this /0", 2, "refused"), ("/1 /this /2", 3, "done"),
+    ("/1 /this /0", 3, "refused"), ("/1 /this /2", 2, "refused")])
+def test_every_name_of_a_file_must_allow_its_move(world: World, names: str, known: int, result: str) -> None:
+    world.gate.queue.guard, world.port.most_links = OptedOut(), known
+    first, *others = names.split()
     world.lustre.create(first, DATA)
-    world.lustre.link(first, "/second")
-    world.submit("/second")
+    for other in others:
+        world.lustre.link(first, other)
+    world.submit("/this")
     assert world.pump() == {result: 1}
 
 

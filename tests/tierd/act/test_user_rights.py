@@ -130,7 +130,7 @@ class Deep:
     def status(self, path: str) -> FileStatus:
         return replace(status(0o700 if path == "/a/a" else 0o755), is_directory=not path.endswith("file"))
 
-    def path_of(self, _: Fid) -> str:
+    def path_of(self, _: Fid, link: int = 0) -> str:
         return "/a" * 2000 + "/file"
 
     def xattr(self, *_: str) -> bytes:

@@ -73,7 +73,7 @@ class FakeLustre(FileEngine):
             raise of_errno(2, "stat", path)
         return number
 
-    def path_of(self, fid: Fid) -> str:
+    def path_of(self, fid: Fid, link: int = 0) -> str:
         return f"/d{fid.object_id // A_DIRECTORY}/{fid.object_id}"
 
     def status(self, path: str) -> FileStatus:

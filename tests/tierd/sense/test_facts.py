@@ -65,7 +65,7 @@ class Files:
             raise FileNotFoundError(path)
         return self.files[path][1]
 
-    def path_of(self, fid: Fid) -> str:
+    def path_of(self, fid: Fid, link: int = 0) -> str:
         return "/d"
 
     def metadata_space(self) -> dict[str, MetadataSpace]:

@@ -39,7 +39,7 @@ class Directory:
         return FileStatus(Fid(0x200000402, found.st_ino & 0xFFFFFFFF), found.st_size, found.st_mtime, found.st_atime,
                           found.st_uid, found.st_gid, found.st_nlink, is_directory=Path(f"{self.root}{path}").is_dir())
 
-    def path_of(self, fid: Fid) -> str:
+    def path_of(self, fid: Fid, link: int = 0) -> str:
         for folder, _, names in os.walk(self.root):
             for path in (folder, *(f"{folder}/{name}" for name in names)):
                 if os.lstat(path).st_ino & 0xFFFFFFFF == fid.object_id:

@@ -26,7 +26,7 @@ class Tree:
         self.requested: list[str] = []
         self.looked_up: list[str] = []
 
-    def path_of(self, fid: Fid) -> str:
+    def path_of(self, fid: Fid, link: int = 0) -> str:
         return {ONE: "/one", TWO: "/two", THREE: "/three"}[fid]
 
     def mdt_index_of(self, fid: Fid) -> int:
