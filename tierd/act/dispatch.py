@@ -1,8 +1,7 @@
 """How moves get to the movers: ``Dispatch``, which runs an engine in this process and returns when it has ended.
 
 The gate enters the intents of moves in the journal, hands the moves over, and enters the outcomes as they come.
-The dispatch over NATS (:mod:`tierd.cluster.dispatch`) sends the moves to movers on other nodes; their outcomes come
-later.
+The dispatch over NATS (:mod:`tierd.cluster.dispatch`) sends moves to movers on other nodes; outcomes come later.
 """
 
 from __future__ import annotations
@@ -144,9 +143,7 @@ class Dispatch:
         self._batch, self._halt = [*self._batch, *moves], halt
 
     def outcomes(self, wait_seconds: float = 0.0) -> Iterator[MoveOutcome]:
-        """The outcomes that have come since the last call. Waits up to ``wait_seconds`` for the first one, if moves are
-        under way.
-        """
+        """The outcomes since the last call. Waits up to ``wait_seconds`` for the first, if moves are under way."""
         batch, self._batch = self._batch, []
         if batch:
             call = self._mover.examine if self._dry_run else partial(self._mover.move, halt=self._halt)

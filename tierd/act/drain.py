@@ -177,8 +177,7 @@ class Drains:
     """All drains. Any thread may begin, pause, resume and end one; one thread at a time steps."""
 
     def __init__(self, filesystem: Filesystem, gate: Gate, journal: Journal, clock: Clock, settings: DrainSettings,
-                 creation: ObjectCreation, mdts: int = 0,
-                 tops: Sequence[str] = ("/",)) -> None:
+                 creation: ObjectCreation, mdts: int = 0, tops: Sequence[str] = ("/",)) -> None:
         """``mdts`` is the number of MDTs of the file system; 0 if unknown. Files below ``tops`` are found."""
         self._tops = tops
         self._filesystem = filesystem

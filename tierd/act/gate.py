@@ -194,9 +194,7 @@ class Gate:
         return outcomes
 
     def attend(self) -> list[CompletedAct]:
-        """Enter outcomes of moves handed over before, and withdraw those not begun while acts are halted or their job
-        is idle.
-        """
+        """Enter outcomes of moves handed over; withdraw those not begun while acts are halted or their job is idle."""
         # movers on other nodes may report a move late, after it was given up and nothing is under way
         if not (self.under_way or self.dispatch.remote):
             return []

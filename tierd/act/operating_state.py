@@ -29,9 +29,7 @@ class MaintenanceGuard:
         self._last: Refusal | None = None
 
     def pause_file_refusal(self) -> Refusal | None:
-        """Refuses every act, and undo, while the pause file exists, or while tierd cannot check for it. The refusal has
-        the first line of the file.
-        """
+        """Refuses every act, and undo, while the pause file is there or cannot be looked for, with its first line."""
         self._last = self._pause_file_refusal() if self._pause_file else None
         return self._last
 

@@ -141,11 +141,9 @@ def planned_move(order: Order, path: str, status: FileStatus, present: Layout | 
 def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
     """A layout with the whole file on one pool, with the stripe count of the present last component."""
     last = present.components[-1]
-    count = last.stripe_count if last.stripe_count > 0 else len(room.pools[pool])
-    return Layout(
-        (Component(0, None, pool, max(1, min(count, len(room.pools[pool]), _MAX_STRIPE_COUNT)), last.stripe_size),),
-        composite=False,
-    )
+    targets = len(room.pools[pool])
+    count = min(last.stripe_count if last.stripe_count > 0 else targets, targets, _MAX_STRIPE_COUNT)
+    return Layout((Component(0, None, pool, max(1, count), last.stripe_size),), composite=False)
 
 
 def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal],

@@ -118,8 +118,7 @@ class Search:
     """Whether an undo that did not end may have restored directories, so that only those below have tierd's default."""
     waiting: list[tuple[str, float]] = field(default_factory=list)
     """Directories, each with the time from which those created there are left to the undo of a later act that set the
-    same default. Those below an older one inherited it from there, whenever they were created.
-    """
+    same default. Those below an older one inherited it from there, whenever they were created."""
     own: Mapping[str, float] = field(default_factory=dict)
     """Directories with a default by an act of their own, which is left alone, as FIDs or paths. If they had inherited
     the default before it, those below may have it too: until an act there set the same. Else 0."""
@@ -253,9 +252,7 @@ class Has(Enum):
 
 
 def located(entry: Entry, filesystem: Filesystem) -> Entry:
-    """The act with the present path of its file or directory, which may have been renamed. Raises FileNotFoundError if
-    it was removed, and OSError.
-    """
+    """The act with the present path, after a rename too. Raises FileNotFoundError if it was removed, and OSError."""
     if entry.fid is None:
         return entry
     with suppress(FileNotFoundError):

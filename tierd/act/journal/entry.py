@@ -122,9 +122,7 @@ def to_path(place: bytes) -> str:
 
 
 def to_subject(subject: str) -> str | bytes:
-    """What a finding is about, as the journal stores it: as bytes if it is a path that is not UTF-8, which SQLite
-    cannot store as text.
-    """
+    """What a finding is about, for the journal: bytes for a path that is not UTF-8, which SQLite refuses as text."""
     data = to_bytes(subject)
     return subject if data.decode("utf-8", "replace") == subject else data
 

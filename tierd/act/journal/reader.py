@@ -195,9 +195,7 @@ class JournalReader:
                                since, until, f"{CASE_SERIES}{finding}"))
 
     def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:
-        """Series of a period, by name, without those of cases. Each has at most ``most`` points, spread evenly over the
-        recorded time.
-        """
+        """Series of a period, by name, without those of cases: at most ``most`` points each, spread evenly."""
         (first, last), = self._all("SELECT ifnull(min(time), 0), ifnull(max(time), 0) FROM samples "
                                    "WHERE time BETWEEN ? AND ?", since, until)
         found: dict[str, list[tuple[float, float]]] = {}

@@ -116,9 +116,7 @@ class Journal:
              action.undoes)).lastrowid
 
     def end(self, entry: int, outcome: Outcome, detail: str, now: float) -> None:
-        """Enter the outcome of an act. ``detail`` may be the output of ``lfs`` with file names in it: any bytes, of any
-        length.
-        """
+        """Enter the outcome of an act. ``detail`` may be of any bytes and length: the output of ``lfs`` with names."""
         # SQLite nests no transactions; and only with the lock is it known whose transaction is open
         with self.db.lock, nullcontext() if self.db.raw.in_transaction else self.db.transaction(durable=False):
             self._change(entry, "outcome", outcome, detail, now)
@@ -184,13 +182,11 @@ class Journal:
     def was_moved(self, fid: Fid, since: float) -> bool:
         """Whether tierd was moving a file, or moving it back, at some time since then."""
         # without an end it is under way; the expression is that of the index actions_by_end
-        return self.db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
-                                "ifnull(ended_at, 1e18) >= ? LIMIT 1", (str(fid), since)).fetchone() is not None
+        return self._has_move(fid, "NOT dry_run AND ifnull(ended_at, 1e18) >= ?", since)
 
     def is_counted_as_moved(self, fid: Fid, since: float) -> bool:
         """Whether an act that moved a file has ended since a time, and was not undone."""
-        return self.db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND ended_at >= ? AND "
-                                "outcome = 'done' LIMIT 1", (str(fid), since)).fetchone() is not None
+        return self._has_move(fid, "ended_at >= ? AND outcome = 'done'", since)
 
     def made_mirrors(self, fid: Fid, layout: Layout) -> bool:
         """Whether tierd gave a file these mirrors, by its last act about the file that is in force."""
@@ -201,9 +197,11 @@ class Journal:
 
     def was_tried(self, fid: Fid, moved_since: float, tried_since: float) -> bool:
         """Whether tierd has moved a file since a time, or tried to since another."""
-        return self.db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND (intended_at >= ? OR "
-                                "(outcome = 'done' AND ended_at >= ?)) LIMIT 1",
-                                (str(fid), tried_since, moved_since)).fetchone() is not None
+        return self._has_move(fid, "(intended_at >= ? OR outcome = 'done' AND ended_at >= ?)", tried_since, moved_since)
+
+    def _has_move(self, fid: Fid, which: str, *times: float) -> bool:
+        return any(self.db.execute(f"SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND {which} LIMIT 1",  # noqa: S608
+                                   (str(fid), *times)))
 
     def not_moved(self, finding: int, since: float) -> list[tuple[str, int, str]]:
         """Files whose last move for a finding began after a time and did not succeed: detail, number and an example."""
@@ -342,9 +340,7 @@ class Judgements:
         return [row[0] for row in rows]
 
     def won_back_by_pool(self, kind: str, last: int = 20) -> dict[str, list[float]]:
-        """What the last acts against a kind of finding won back, by pool, of any component size, the newest first. The
-        pool "" is data on the MDT.
-        """
+        """What the last acts against a kind of finding won back, by pool ("": the MDT), of any size, newest first."""
         rows = self._db.execute("SELECT pool, won_back FROM judgements WHERE kind = ? AND "
                                 "verdict IN ('helped', 'did-not-help') ORDER BY time DESC", (kind,))
         found: dict[str, list[float]] = {}

@@ -30,8 +30,7 @@ OTHER_ENGINE = frozenset({Reason.TIMES, Reason.PROJECT, Reason.TO_MDT, Reason.OV
 
 ``lfs`` refuses files whose data would leave the MDT, because their modification time would change, files of another
 project than their directory gives, and before 2.17 overstriped layouts. ``lease`` refuses files whose data would go to
-the MDT, because Lustre does not exchange such layouts.
-"""
+the MDT, because Lustre does not exchange such layouts."""
 
 
 class EitherEngine(FileEngine):
