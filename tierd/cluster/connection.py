@@ -237,7 +237,7 @@ class Connection:
                                 ack_wait=ack_wait_seconds, max_ack_pending=at_once, max_deliver=max_deliver)
         self.call(lambda _: self.jetstream.add_consumer(stream, config))
 
-    def declare_bucket(self, name: str, replicas: int, ttl_seconds: float = 0.0) -> Bucket:
+    def declare_bucket(self, name: str, replicas: int, ttl_seconds: float = 0.0) -> None:
         """Create the bucket if it does not exist. ``ttl_seconds`` after its last change a key vanishes; 0 keeps it."""
         async def declare(_: float) -> None:
             if not await self._exists(f"KV_{name}"):
@@ -248,7 +248,6 @@ class Connection:
                     duplicate_window=min(DUPLICATE_SECONDS, ttl_seconds or DUPLICATE_SECONDS)))
 
         self.call(declare)
-        return self.bucket(name)
 
     def bucket(self, name: str) -> Bucket:
         """A bucket that another process has declared."""

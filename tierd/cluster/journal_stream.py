@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 from tierd.act.claim import KEY, FilesystemClaim
@@ -52,6 +53,18 @@ def encode(generation: int, rows: bytes = packed(()), until: int = 0) -> list[by
             for number, at in enumerate(range(0, len(rows), MAX_BYTES))]
 
 
+def _messages(connection: Connection, names: Names, secret: str, after: int,
+              before: float = inf) -> Iterator[JournalMessage]:
+    """The messages between two sequences, as far as they are signed."""
+    while after + 1 < before:
+        found = connection.next_message(names.journal, names.journal_subject, after + 1)
+        if found is None or found.sequence >= before:
+            return
+        after = found.sequence
+        with suppress(ValueError):
+            yield unpacked(verified(found.data, secret), JournalMessage)
+
+
 class JournalPublisher:
     """The leader's side. Any thread may call :meth:`flush`."""
 
@@ -76,7 +89,11 @@ class JournalPublisher:
                 # the same id each time: stored once
                 sequence = self._connection.publish(self._names.journal_subject, data, signature.decode())
                 before = self._changes.position
-                self._refuse_later_leader(generation, before.sequence, sequence)
+                if any(each.generation > generation for each in _messages(
+                        self._connection, self._names, self._secret, before.sequence, sequence)):
+                    # everybody ignores this leader. Its position stays before the changes of the later one, so that it
+                    # reads them as a standby
+                    raise BrokerError(None, "another tierd leads now")
                 at = CopyPosition(sequence, before.stream, signature, generation)
                 if sequence > before.sequence:
                     self._changes.forget(until, at)
@@ -84,21 +101,6 @@ class JournalPublisher:
                     stream, _ = self._connection.stream_state(self._names.journal)
                     self._changes.begin_again(replace(at, stream=stream))
                 del self._pending[0]
-
-    def _refuse_later_leader(self, generation: int, position: int, sequence: int) -> None:
-        """Raises BrokerError if a later leader has published since the last message of this one.
-
-        Everybody ignores what this one publishes then. Its position stays before the changes of the later leader, so
-        that it reads them as a standby.
-        """
-        while position + 1 < sequence:
-            found = self._connection.next_message(self._names.journal, self._names.journal_subject, position + 1)
-            if found is None or found.sequence >= sequence:
-                return
-            position = found.sequence
-            with suppress(ValueError):
-                if unpacked(verified(found.data, self._secret), JournalMessage).generation > generation:
-                    raise BrokerError(None, "another tierd leads now")
 
     def _prepare(self) -> bool:
         if (found := self._changes.next()) is None:
@@ -140,7 +142,7 @@ class JournalFollower:
         return max(0, self._connection.stream_state(self._names.journal)[1].last_seq - self.position)
 
     def must_publish_all(self) -> bool:
-        """Whether the stream is empty, or has lost its end, so that this journal is the best copy there is.
+        """Whether the stream is empty, or lacks what this journal has, so that this journal is the best copy there is.
 
         A stream that has replaced a lost one is read from its beginning. Raises NoCopyError if this journal can neither
         follow the stream nor replace it.
@@ -149,18 +151,23 @@ class JournalFollower:
         (self._stream, state), at = self._connection.stream_state(self._names.journal), self._copy.position
         shorter = state.last_seq < at.sequence
         replaced = at.stream not in {"", self._stream} or (shorter and state.first_seq <= 1) or self._overwritten(at)
+        since, alone = 0 if replaced else at.sequence, self._copy.alone
         lost = state.last_seq == 0 or (shorter and not replaced)
         if not lost:
             self._lacks = ("this journal is not a copy of the leader's: move it away, or copy the leader's journal here"
                            if at == CopyPosition() and not self._copy.empty else
                            "NATS no longer has all changes since this copy was made: copy the leader's journal here"
-                           if state.first_seq > (0 if replaced else at.sequence) + 1 else "")
+                           if state.first_seq > since + 1 else
+                           "this journal was written without [cluster], while another tierd led: undo what has to be "
+                           "undone without [cluster], then copy the leader's journal here"
+                           if alone and any(each.generation > at.generation and each.part != packed(()) for each in
+                                            _messages(self._connection, self._names, self._secret(), since)) else "")
         if self._lacks:
             raise NoCopyError(None, self._lacks)
-        if replaced:
+        if replaced and not alone:
             log.warning("NATS has lost the changes of the journal: the copy begins again")
             self._copy.begin_again(CopyPosition(0, self._stream, generation=self.generation))
-        return lost
+        return lost or alone
 
     def _overwritten(self, at: CopyPosition) -> bool:
         """Whether another message has the sequence of the last one of the copy."""

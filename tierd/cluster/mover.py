@@ -410,8 +410,7 @@ class Mover:
             return RemoteMover(self.name, self.host, engine=self.settings.movers.engine, threads=threads,
                               seen=self.clock.now(), stopped=self.stopped, under_way=dict(self.under_way),
                               results=dict(self.results), redelivered=self.redelivered, refused=self.refused,
-                              copied_bytes=self.copied_bytes,
-                              nids=tuple(sorted(self.nids())))
+                              copied_bytes=self.copied_bytes, nids=tuple(sorted(self.nids())))
 
     def describe(self) -> None:
         self.connection.bucket(self.names.movers).put(self.name, messages.encode(self.state()))

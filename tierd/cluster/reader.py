@@ -30,7 +30,6 @@ from tierd.cluster.messages import Names
 from tierd.cluster.tallies import encode
 from tierd.config.settings import ReaderSettings
 from tierd.sense.changelogs.follow import ChangelogClearing, ClearChangelog, Follower, MissingRecordsError, ReadFrom
-from tierd.sense.changelogs.packed import Records
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState
@@ -204,7 +203,9 @@ class MdtReader:
         try:
             for batch in self._follower.batches():
                 count += len(batch)
-                self._roll_up(batch)
+                self._table.add([batch])
+                self._oldest = min(self._oldest, self._table.oldest_time)
+                self._newest = max(self._newest, batch.newest_time)
         except MissingRecordsError as error:
             self._gap = self._gap or _without_name(str(error), self._mdt)
         except OSError as error:
@@ -212,11 +213,6 @@ class MdtReader:
         self._at_end = not count and not self._problem and not self._follower.waiting
         self._records += count
         self.records += count
-
-    def _roll_up(self, batch: Records) -> None:
-        self._table.add([batch])
-        self._oldest = min(self._oldest, self._table.oldest_time)
-        self._newest = max(self._newest, batch.newest_time)
 
     def _over(self) -> bool:
         return bool(self._gap) or self._records >= MAX_WINDOW_RECORDS or not (
@@ -307,13 +303,12 @@ class Reader:
 
     def start(self) -> list[threading.Thread]:
         """Start a thread for the leases and one for each MDT."""
-        threads = [threading.Thread(target=self._keep_leases, name="tierd-leases", daemon=True)]
-        threads += [threading.Thread(target=self._keep_reading, args=(mdt,), name=f"tierd-{mdt}", daemon=True)
-                    for mdt in self._readers]
-        for thread in threads:
+        self._threads = [threading.Thread(target=self._keep_leases, name="tierd-leases", daemon=True), *(
+            threading.Thread(target=self._keep_reading, args=(mdt,), name=f"tierd-{mdt}", daemon=True)
+            for mdt in self._readers)]
+        for thread in self._threads:
             thread.start()
-        self._threads = threads
-        return threads
+        return self._threads
 
     @property
     def sound(self) -> bool:

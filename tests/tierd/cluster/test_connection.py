@@ -70,7 +70,8 @@ def test_a_message_that_is_given_back_is_delivered_again(connection: Connection,
 
 
 def test_keys_are_compared_and_set(connection: Connection) -> None:
-    bucket = connection.declare_bucket(f"B_{new_fsname()}", 1)
+    connection.declare_bucket(name := f"B_{new_fsname()}", 1)
+    bucket = connection.bucket(name)
     assert bucket.get("leader") is None
     first = bucket.update("leader", b"a", 0)
     with pytest.raises(WrongRevision):

@@ -175,6 +175,41 @@ def test_what_a_leader_did_without_a_cluster_is_published(connection: Connection
     assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
 
 
+def test_what_a_leader_did_without_a_cluster_is_not_replaced(connection: Connection, names: Names,
+                                                             tmp_path: Path) -> None:
+    """Another tierd led meanwhile, and both gave the same numbers: the acts of the other one replaced these, with the
+    layouts that an undo needs.
+    """
+    journal, publisher = leading(connection, names, tmp_path / "first")
+    work(journal, 0, 3)
+    publisher.flush()
+    journal.close()
+    alone = Journal(tmp_path / "first")
+    work(alone, 10, 3)
+    alone.close()
+    before = contents(tmp_path / "first")
+    for mark in range(2):  # nobody worked: those were a tierd that could not lead
+        connection.publish(names.journal_subject, signed(encode(2)[0], KEY), f"mark {mark}")
+        first = following(connection, names, tmp_path / "first")
+        first.step()
+        first.close()
+    second = following(connection, names, tmp_path / "second")
+    second.take_over(3, lambda: None)
+    second.close()
+    other, publisher = leading(connection, names, tmp_path / "second", 3)
+    work(other, 100, 2)
+    publisher.flush()
+    for _ in range(2):
+        first = following(connection, names, tmp_path / "first")
+        for _ in range(2):
+            with pytest.raises(NoCopyError, match=r"without \[cluster\]"):
+                first.step()
+        with pytest.raises(NoCopyError, match=r"without \[cluster\]"):
+            first.take_over(4, lambda: None)
+        first.close()
+    assert contents(tmp_path / "first") == before
+
+
 def test_what_a_leader_did_not_publish_is_published_when_it_leads_again(connection: Connection, names: Names,
                                                                         tmp_path: Path) -> None:
     first, publisher = leading(connection, names, tmp_path / "first")

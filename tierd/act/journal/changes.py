@@ -9,7 +9,7 @@ Points of curves (``samples``, ``rates``) are not copied: they only draw charts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -25,8 +25,8 @@ _DAY_KEY = "json_array({0}day, {0}what, {0}kind, {0}outcome)"
 KEYS: Mapping[str, str] = dict.fromkeys(BY_ROWID, "{0}rowid") | {"act_directories": "{0}place",
                                                                    "removed_by_day": _DAY_KEY}
 """Copied tables, each with the expression for the key of a row; ``{0}`` is the row's name."""
+_CHANGE = "CREATE TABLE IF NOT EXISTS changed_rows (seq INTEGER PRIMARY KEY AUTOINCREMENT, name NOT NULL, key NOT NULL)"
 _TABLES = """
-CREATE TABLE IF NOT EXISTS changed_rows (seq INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, key NOT NULL);
 CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY, sequence INTEGER);
 CREATE TABLE IF NOT EXISTS copied (one INTEGER PRIMARY KEY, sequence INTEGER, stream TEXT, signature BLOB,
     generation INTEGER);
@@ -71,11 +71,13 @@ class _Copied:
 
     def __init__(self, db: SharedConnection) -> None:
         self._db = db
-        alone = not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'changed_rows'")
         db.execute_whole(_TABLES)
         self._columns = {table: [row[1] for row in db.execute(f"PRAGMA table_info({table})")] for table in KEYS}
-        if alone and self.position.sequence:  # it worked without a cluster: followers lack what it did
-            self.begin_again(self.position)
+        known = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'changed_rows'")
+        self.alone = not known and self.position != CopyPosition()
+        """Whether it worked without a cluster since its position: followers lack what it did."""
+        if not self.alone:
+            db.execute(_CHANGE)
 
     @property
     def position(self) -> CopyPosition:
@@ -88,10 +90,12 @@ class _Copied:
     def begin_again(self, at: CopyPosition) -> None:
         """Enter every row as changed: the stream may lack rows that this journal has."""
         with self._db.transaction():
+            self._db.execute(_CHANGE)
             self._db.execute("DELETE FROM changed_rows")
             for table, key in KEYS.items():
                 self._db.execute(f"INSERT INTO changed_rows(name, key) SELECT '{table}', {key.format('')} FROM {table}")  # noqa: S608
             self._set_position(at)
+        self.alone = False
 
 
 class JournalChanges(_Copied):
@@ -100,6 +104,8 @@ class JournalChanges(_Copied):
     def __init__(self, db: SharedConnection) -> None:
         """Creates the triggers."""
         super().__init__(db)
+        if self.alone:
+            self.begin_again(self.position)
         db.execute("PRAGMA recursive_triggers = ON")  # else a row that INSERT OR REPLACE removes calls no trigger
         with db.transaction():
             for table, key in KEYS.items():
@@ -108,8 +114,7 @@ class JournalChanges(_Copied):
                                f"INSERT INTO changed_rows (name, key) VALUES ('{table}', {key.format(row)}); END")
 
     def __len__(self) -> int:
-        (count,) = self._db.execute("SELECT count(*) FROM changed_rows").only()
-        return int(count)
+        return int(self._db.execute("SELECT count(*) FROM changed_rows").only()[0])
 
     def next(self, most: int = MAX_ROWS) -> tuple[bytes, int] | None:
         """The oldest changes, packed, each row once, and the number of the last; None if all are published."""
@@ -158,8 +163,7 @@ class JournalCopy(_Copied):
             db, _ = open_journal(path)
             opened.callback(db.close)
             super().__init__(db)
-            with db.transaction():
-                end_triggers(db)
+            end_triggers(db)
             self.close = opened.pop_all().close
 
     @property
@@ -178,9 +182,8 @@ class JournalCopy(_Copied):
         if row.values is None:
             self._db.execute(f"DELETE FROM {row.table} WHERE {KEYS[row.table].format('')} = ?", (row.key,))  # noqa: S608
             return
-        names = [name for name in row.values if name in self._columns[row.table]]
-        values: Sequence[Value] = [row.values[name] for name in names]
-        if row.table in BY_ROWID:
-            names, values = ["rowid", *names], [row.key, *values]
-        places = ", ".join("?" * len(names))
-        self._db.execute(f"INSERT OR REPLACE INTO {row.table} ({', '.join(names)}) VALUES ({places})", values)  # noqa: S608
+        values = {"rowid": row.key} if row.table in BY_ROWID else {}
+        values |= {name: value for name, value in row.values.items() if name in self._columns[row.table]}
+        places = ", ".join("?" * len(values))
+        self._db.execute(f"INSERT OR REPLACE INTO {row.table} ({', '.join(values)}) VALUES ({places})",  # noqa: S608
+                         tuple(values.values()))

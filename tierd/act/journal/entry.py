@@ -206,6 +206,5 @@ class QueueStore:
 
     def _count(self) -> int:
         with self._db.lock:
-            (count,) = self._db.execute("SELECT count(*) FROM waiting_moves").only()
-            self._stored = int(count)
+            self._stored = int(self._db.execute("SELECT count(*) FROM waiting_moves").only()[0])
         return self._stored

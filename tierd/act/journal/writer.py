@@ -233,11 +233,10 @@ class Journal:
     def undone_at(self, place: str, *, move: bool = False) -> float:
         """When a default layout of a directory, or a move of a file, was last undone, or being undone; 0 if never."""
         # two queries, since each outcome has a partial index of its own
-        (time,) = self.db.execute(
+        return float(self.db.execute(
             "SELECT ifnull(max(ended_at), 0) FROM (SELECT * FROM actions WHERE place = ?1 AND outcome = 'undone' UNION "
             "ALL SELECT * FROM actions WHERE outcome = 'undoing' AND place = ?1) WHERE (kind = 'migrate') = ?2",
-            (to_bytes(place), move)).only()
-        return float(time)
+            (to_bytes(place), move)).only()[0])
 
     def add_samples(self, values: Mapping[str, float], now: float) -> None:
         self.db.executemany("INSERT INTO samples VALUES (?, ?, ?)", [(now, *item) for item in values.items()])
@@ -271,14 +270,12 @@ class Journal:
 
     def was_removed(self, number: int, table: Literal["actions", "findings"]) -> bool:
         """Whether an act or a finding was removed because of its age. The one with the highest number never is."""
-        (removed,) = self.db.execute(
+        return bool(self.db.execute(
             f"SELECT ?1 BETWEEN 1 AND (SELECT ifnull(max(id), 0) FROM {table}) AND "  # noqa: S608 -- one of these two
-            f"NOT EXISTS (SELECT 1 FROM {table} WHERE id = ?1)", (number,)).only()
-        return bool(removed)
+            f"NOT EXISTS (SELECT 1 FROM {table} WHERE id = ?1)", (number,)).only()[0])
 
     def finding_of(self, act: int) -> int:
-        (number,) = self.db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).only()
-        return int(number)
+        return int(self.db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).only()[0])
 
     def kinds_of_acts(self) -> dict[int, str]:
         """Kind of the finding that each act was done for, by the number of the act."""
