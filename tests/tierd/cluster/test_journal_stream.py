@@ -17,10 +17,11 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, connected, new_fsname, until
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder, read_key
-from tierd.act.journal.changes import KEYS, ChangedRow, CopyPosition, JournalCopy
+from tierd.act.journal.changes import KEYS, QUEUES, ChangedRow, CopyPosition, JournalCopy
 from tierd.act.journal.connection import JournalLock
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
+from tierd.act.orders import Order, OrderInbox
 from tierd.acts import ActKind, Outcome
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher, NoCopyError, encode
@@ -312,6 +313,29 @@ def test_a_standby_follows_the_stream_after_a_lost_one(connection: Connection, n
     assert not to_publish(connection, names, tmp_path / "late", 3)
 
 
+def test_what_left_the_queue_does_not_come_back_from_a_standby(connection: Connection, names: Names,
+                                                               tmp_path: Path) -> None:
+    """After NATS had lost the stream, and the leader was restarted: a standby that led next carried out old orders."""
+    journal, publisher = leading(connection, names, tmp_path / "leader")
+    inbox = OrderInbox(journal.db, lambda: Stamp("fs", False, 1.0))
+    journal.queue.add([move("/d/1"), move("/d/2")], journal.add_finding(FINDING), Stamp("fs", False, 1.0))
+    inbox.put([Order("promote", "/d/3", "root")])
+    publisher.flush()
+    follower = following(connection, names, tmp_path / "follower")
+    follower.step()
+    journal.queue.remove(["/d/1"])
+    publisher.flush()
+    connection.call(lambda _: connection.jetstream.delete_stream(names.journal))
+    connection.declare_stream(names.journal, names.journal_subject, 1, work_queue=False)
+    inbox.take(1)
+    inbox.done()
+    journal.close()
+    assert to_publish(connection, names, tmp_path / "leader", 2)
+    leading(connection, names, tmp_path / "leader", 2)[1].flush()
+    follower.step()
+    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+
+
 def test_a_stream_that_lost_its_end(connection: Connection, names: Names, tmp_path: Path) -> None:
     """As after a power cut, if the servers do not store each message at once: later messages have the same numbers."""
     for number in range(2):
@@ -322,7 +346,7 @@ def test_a_stream_that_lost_its_end(connection: Connection, names: Names, tmp_pa
         rows = [ChangedRow("act_directories", b"/d", {"place": b"/d"})]
         copy.apply(rows, CopyPosition(3, connection.stream_state(names.journal)[0], b"the message that was lost", 1))
         copy.close()
-    assert to_publish(connection, names, tmp_path / "leader", 2) == 1
+    assert to_publish(connection, names, tmp_path / "leader", 2) == 1 + len(QUEUES)
     with pytest.raises(NoCopyError, match="copy the leader's journal"):
         following(connection, names, tmp_path / "standby").step()
 

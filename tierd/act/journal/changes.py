@@ -25,6 +25,8 @@ _DAY_KEY = "json_array({0}day, {0}what, {0}kind, {0}outcome)"
 KEYS: Mapping[str, str] = dict.fromkeys(BY_ROWID, "{0}rowid") | {"act_directories": "{0}place",
                                                                    "removed_by_day": _DAY_KEY}
 """Copied tables, each with the expression for the key of a row; ``{0}`` is the row's name."""
+QUEUES, EVERY = ("waiting_moves", "waiting_orders"), ""
+"""Tables whose removed rows must not come back, and the key of all rows: they are removed before all are copied."""
 _CHANGE = "CREATE TABLE IF NOT EXISTS changed_rows (seq INTEGER PRIMARY KEY AUTOINCREMENT, name NOT NULL, key NOT NULL)"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY, sequence INTEGER);
@@ -93,6 +95,8 @@ class _Copied:
             self._db.execute(_CHANGE)
             self._db.execute("DELETE FROM changed_rows")
             for table, key in KEYS.items():
+                if table in QUEUES:
+                    self._db.execute("INSERT INTO changed_rows(name, key) VALUES (?, ?)", (table, EVERY))
                 self._db.execute(f"INSERT INTO changed_rows(name, key) SELECT '{table}', {key.format('')} FROM {table}")  # noqa: S608
             self._set_position(at)
         self.alone = False
@@ -180,7 +184,8 @@ class JournalCopy(_Copied):
 
     def _apply(self, row: ChangedRow) -> None:
         if row.values is None:
-            self._db.execute(f"DELETE FROM {row.table} WHERE {KEYS[row.table].format('')} = ?", (row.key,))  # noqa: S608
+            every = " OR true" if row.key == EVERY else ""
+            self._db.execute(f"DELETE FROM {row.table} WHERE {KEYS[row.table].format('')} = ?{every}", (row.key,))  # noqa: S608
             return
         values = {"rowid": row.key} if row.table in BY_ROWID else {}
         values |= {name: value for name, value in row.values.items() if name in self._columns[row.table]}

@@ -131,14 +131,10 @@ class ClockGuard:
             self._until = float(stored[0])
             if 0 < self._until - now <= CONFIRM_SECONDS:
                 return False  # the wait goes on
-        newest = self._newest()
-        return newest is not None and not -MAX_STEP_SECONDS <= now - newest <= MAX_SILENT_SECONDS
-
-    def _newest(self) -> float | None:
         (newest,) = self._db.execute(
             "SELECT max(time) FROM (SELECT max(intended_at) AS time FROM actions UNION ALL "
             "SELECT max(time) FROM findings UNION ALL SELECT max(time) FROM samples)").only()
-        return None if newest is None else float(newest)
+        return newest is not None and not -MAX_STEP_SECONDS <= now - newest <= MAX_SILENT_SECONDS
 
 
 class Retention:
