@@ -17,7 +17,7 @@ import hmac
 import logging
 import os
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Literal, TypeVar
 
 from annotated_types import Ge, Le, Len, Lt, MaxLen
@@ -37,6 +37,7 @@ STALE = "stale"
 """Result of a file that a mover did not begin: the message was late, or of an earlier leader, or moves are held."""
 Text = Annotated[str, MaxLen(16384)]
 T = TypeVar("T")
+_warn_once = lru_cache(maxsize=256)(partial(log.warning, "the description that %s sent of itself is invalid: %s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def descriptions(bucket: Bucket, kind: type[T]) -> tuple[T, ...]:
         try:
             found.append(decode(kind, data))
         except ValueError as error:
-            log.warning("the description that %s sent of itself is invalid: %s", name, error)
+            _warn_once(name, str(error))
     return tuple(found)
 
 

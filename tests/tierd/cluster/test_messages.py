@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tierd.logged import logged
 from tierd.act.dispatch import RemoteMover, RemoteStandby
 from tierd.act.movers.moves import MoveResult
 from tierd.cluster import messages
@@ -73,6 +75,16 @@ def test_only_the_holder_of_the_claim_can_sign() -> None:
     assert messages.unverified(MoveMessage, data) == MOVE
     with pytest.raises(ValueError, match="signature"):
         messages.verified(messages.signed(messages.encode(MOVE), ""), "")
+
+
+def test_an_invalid_description_is_logged_once() -> None:
+    """A mover of a newer release filled the log: it is asked about every two seconds."""
+    said = logged()
+    for seen in (1.0, 2.0):
+        newer = json.dumps({"name": "m", "host": "h", "engine": "lease", "threads": 1, "seen": seen, "version": 2})
+        bucket = SimpleNamespace(all=lambda newer=newer: {"m": newer.encode(), "n": b"{"})
+        assert messages.descriptions(bucket, RemoteMover) == ()  # type: ignore[arg-type]
+    assert [sentence.split(" sent ")[0] for sentence in said] == ["the description that m", "the description that n"]
 
 
 @given(st.binary(max_size=60).filter(lambda name: b"\0" not in name and not {b".", b".."} & set(name.split(b"/"))))
