@@ -22,8 +22,8 @@ Json = Mapping[str, object]
 DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
 
 
-class NoAnswerError(ValueError):
-    """A request makes sense, but what would answer it cannot be read now."""
+class NoAnswerError(Exception):
+    """A request may make sense, but what would answer it cannot be read now."""
 
 
 def to_json(answer: Struct) -> dict[str, object]:

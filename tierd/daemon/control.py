@@ -20,7 +20,7 @@ from pathlib import Path
 from httpserver.connections import BoundedThreads, Connections, Slot
 from tierd.act.orders import TryAgainError
 from tierd.config.settings import ControlSettings
-from tierd.daemon.answers import Json
+from tierd.daemon.answers import Json, NoAnswerError
 from tierd.daemon.client import TIMEOUT_SECONDS, ControlError
 from tierd.daemon.users import name_of
 
@@ -141,7 +141,7 @@ class ControlServer(BoundedThreads, socketserver.UnixStreamServer):
                 self._changes.release()
         except TryAgainError as error:
             return {"error": str(error), "again": True}
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError, NoAnswerError) as error:
             return {"error": str(error)}
 
     def reject(self, connection: socket.socket) -> None:

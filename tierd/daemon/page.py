@@ -91,7 +91,7 @@ class Pages:
     def page(self, path: str, query: Mapping[str, str], viewer: Viewer) -> str | None:
         """Return the page with this path, or None for an unknown path.
 
-        Raises PageError for wrong arguments and unknown names, ValueError if a request has no answer.
+        Raises PageError for wrong arguments and unknown names, NoAnswerError if a request has no answer.
         """
         if path == "/":
             return self._render("overview.html", viewer, TOP_ROWS)
@@ -145,8 +145,6 @@ class Pages:
         try:
             wanted |= search_of(query)
             found = self._history(wanted)
-        except answers.NoAnswerError:
-            raise
         except ValueError as error:
             raise self._wrong(400, str(error), "/history", "the whole history", viewer) from error
         return self._render("history.html", viewer, history=found, query=query, limit=wanted["last"],
@@ -156,8 +154,6 @@ class Pages:
         """A finding, or an order."""
         try:
             story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
-        except answers.NoAnswerError:
-            raise
         except ValueError:
             return None  # the journal has no such finding
         case = story.case
@@ -182,7 +178,7 @@ class Pages:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
         try:
             lines, well = self._carried_out(form, viewer.user)
-        except ValueError as error:
+        except (ValueError, answers.NoAnswerError) as error:
             lines, well = [str(error)], False
         return self._render("done.html", viewer, lines=lines, well=well), well
 

@@ -112,7 +112,7 @@ def what_is(name: str) -> str:
 
 
 def handled(requests: Mapping[str, Handler], request: Request) -> Struct:
-    """The answer to a request. Raises ValueError if it is unknown or invalid. Safe in any thread."""
+    """The answer to a request. Raises ValueError if it is unknown or invalid, NoAnswerError if nobody knows it now."""
     name = request.get("request")
     answer = requests.get(str(name))
     if answer is None:

@@ -210,7 +210,7 @@ class Service:
         return f"{count_of(self.gate.waiting, 'move')} and {count_of(len(self._inbox), 'order')}"
 
     def answer(self, request: Json) -> Json:
-        """The answer to a request of the control socket or of the page. Raises ValueError."""
+        """The answer to a request of the control socket or of the page. Raises ValueError and NoAnswerError."""
         return to_json(handled(self._requests, request))
 
     def _listen(self) -> None:

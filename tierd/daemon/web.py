@@ -23,7 +23,7 @@ from httpserver.connections import ADDRESS_SHARE, Connections
 from httpserver.server import Address, Server
 from httpserver.serving import BackgroundServer
 from tierd.config.settings import WebSettings
-from tierd.daemon.answers import Json, to_json
+from tierd.daemon.answers import Json, NoAnswerError, to_json
 from tierd.daemon.page import PageError, Pages, Viewer
 from tierd.daemon.requests import Handler
 from tierd.text import printable
@@ -103,7 +103,7 @@ class App:
             found = self._pages.page(path, query, self._viewer(environ))
         except PageError as error:
             return respond(start, error.status, error.body, HTML)
-        except ValueError as error:  # the journal cannot be read
+        except (ValueError, NoAnswerError) as error:  # the journal cannot be read
             return respond(start, "503 Service Unavailable", printable(str(error)) + "\n")
         if found is None:
             return respond(start, "404 Not Found", "/, /targets, /jobs, /target/NAME, /job/NAME, /history, /runbooks/, "

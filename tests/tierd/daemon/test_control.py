@@ -387,7 +387,7 @@ def test_many_connections_block_no_scrape(held: ExitStack, said: bytes, crowd: i
 def test_the_page_says_that_the_journal_cannot_be_read(site: Site) -> None:
     site.run(until=10)
     Path(site.settings.act.journal).unlink()
-    for path, request in (("/history", "history"), ("/case/F1", "explain")):
+    for path, request in (("/history", "history"), ("/case/F1", "explain"), ("/job/none", "about")):
         status, words = fetched(site, path)
         assert (status, words.partition(";")[0]) == (503, f"{request}: the journal: unable to open database file")
     assert fetched(site, "/-/healthy")[0] == 200
