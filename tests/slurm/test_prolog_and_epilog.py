@@ -175,6 +175,11 @@ def test_the_epilog_knows_findings_by_the_number_in_the_id_of_lustre(tmp_path: P
         store.remember({f"python.{each}": job}, str, 4.0)
     assert store.sentences("4711") == [f"F{number}: noisy-neighbour of job python.4712"]
     assert store.sentences("4712") == [f"F{number}: slowed by job python.4711 (noisy-neighbour)"]
+    assert store.sentences("4711", "alice") == store.sentences("4711")
+    assert store.sentences("4711", "bob") == [], "the job 4711 of another Slurm cluster"
+    store.remember({"4711": replace(job, id=4711)}, str, 4.0)
+    journal.add_finding(replace(FINDING, aggressor="4711"))
+    assert store.sentences("4711", "bob") == []
     assert store.sentences("4713") == []
     assert store.sentences("9" * 64) == store.sentences("²") == [], "no numbers of jobs"
     journal.close()

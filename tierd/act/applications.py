@@ -63,9 +63,7 @@ class ApplicationStore:
         with self._db.transaction(durable=False):
             self._db.execute("DELETE FROM scheduler_jobs WHERE time < ?", (now - KEEP_SECONDS,))
             self._db.executemany(
-                "INSERT INTO scheduler_jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job) DO UPDATE SET "
-                "number = excluded.number, name = excluded.name, user = excluded.user, account = excluded.account, "
-                "partition = excluded.partition, directory = excluded.directory, time = excluded.time", [
+                "INSERT OR REPLACE INTO scheduler_jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [
                 (name, job.id, job.name, job.user, job.account, job.partition, to_bytes(inner(job.directory)), now)
                 for name, job in fresh.items()])
         self._stored = dict(list({**self._stored, **fresh}.items())[-1000:])  # bounds memory
@@ -89,13 +87,14 @@ class ApplicationStore:
             found.append(HelpfulLayout(job, to_path(directory), to_path(place), layout))
         return found
 
-    def sentences(self, job: str) -> list[str]:
+    def sentences(self, job: str, user: str = "") -> list[str]:
         """What tierd found about a job, and did because of it, in words; the last findings first. ``job`` is the
-        scheduler's number. Lustre's id of the job may have more in it.
+        scheduler's number, which jobs of other users have in another cluster. Lustre's id may have more in it.
         """
         number = int(job) if job.isascii() and job.isdigit() and len(job) < MAX_DIGITS else -1
-        names = {job, *(name for (name,) in self._db.execute("SELECT job FROM scheduler_jobs WHERE number = ? LIMIT 10",
-                                                             (number,)))}
+        owners = {job: plain(user), **dict(self._db.execute(
+            "SELECT job, user FROM scheduler_jobs WHERE number = ? LIMIT 10", (number,)))}
+        names = {name for name, owner in owners.items() if not user or owner == plain(user)}
         places = ", ".join("?" * len(names))
         rows = self._db.execute(
             "SELECT findings.id, kind, aggressor, victim, "  # noqa: S608

@@ -328,11 +328,12 @@ class SchedulerRequests:
 
     def _summary(self, request: Request) -> answers.JobSummaryAnswer:
         job, user = job_of(request), text_of(request, "user")
-        last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)}
+        last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)
+                if not user or each.user in {"", printable(user)}}  # another Slurm cluster has the same numbers
         sentences = [self._answer(each).sentence for each in last.values()]
         if prepared := self._applications.prepared(prolog_of(user, job)):
             sentences.append(f"prepared {', '.join(map(quoted, prepared))}")
-        return answers.JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job))))
+        return answers.JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job, user))))
 
     def _answer(self, staging: Staging) -> answers.StagingAnswer:
         outcomes = self._store.outcomes(staging.finding) if staging.finding else {}
