@@ -80,7 +80,8 @@ def run(chosen: argparse.Namespace) -> int:
     request = {"request": chosen.command, "path": path, "most_files": chosen.max_files,
                "most_bytes": chosen.max_bytes, "preview": chosen.preview}
     return client.ask_and_wait(
-        chosen, lambda: client.ask_and_show(chosen, request, OrderAnswer.from_json, lambda answer: answer.lines),
+        chosen, lambda: client.ask_and_show(chosen, request, OrderAnswer.from_json, lambda answer: answer.lines,
+                                            lambda answer: answer.succeeded),
         waits=chosen.wait and not chosen.preview)
 
 

@@ -159,7 +159,9 @@ class Mover:
 
     def step(self) -> str:
         """Take one message and carry it out. Returns its source; "" if there was none."""
-        self._listen()
+        if not self._listening and self.connection.connected:
+            self.connection.listen(self.names.work, self.take_hint)
+            self._listening = True
         for source in self._sources():
             asked_at = self.clock.monotonic()  # the lease begins when NATS answers, which may be seen later
             delivery = self.connection.fetch(self.names.moves, source)
@@ -167,11 +169,6 @@ class Mover:
                 self._carry_out(delivery, source, asked_at)
                 return source
         return ""
-
-    def _listen(self) -> None:
-        if not self._listening and self.connection.connected:
-            self.connection.listen(self.names.work, self.take_hint)
-            self._listening = True
 
     def take_hint(self, data: bytes) -> None:
         with suppress(ValueError):

@@ -686,6 +686,8 @@ class OrderAnswer(ChangeAnswer, frozen=True, kw_only=True):
     size_bytes: int
     left_out: Mapping[str, int]
     """Number of files by reason."""
+    refused: int = 0
+    """Number of files that were left out, and are not where they are wanted."""
     dry_run: bool
     preview: bool
     held: str
@@ -693,7 +695,7 @@ class OrderAnswer(ChangeAnswer, frozen=True, kw_only=True):
 
     @property
     def succeeded(self) -> bool:
-        return self.files > 0
+        return self.files > 0 or not self.refused
 
     @property
     def lines(self) -> list[str]:

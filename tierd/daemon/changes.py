@@ -30,7 +30,7 @@ from tierd.daemon.requests import (
     what_is,
 )
 from tierd.daemon.status import act_answer, action_answer
-from tierd.refusal import of_error, sentence_of
+from tierd.refusal import Reason, of_error, sentence_of
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -193,6 +193,7 @@ class ChangingRequests:
         return answers.OrderAnswer.of(
             order, files=len(made.actions), size_bytes=made.size_bytes,
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
+            refused=sum(count for why, count in made.left_out.items() if why.reason is not Reason.HAS_LAYOUT),
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
             held=sentence_of(self._gate.operating_state.last_held) or self._gate.operating_state.draining,
             actions=tuple(map(action_answer, made.actions[:10])))
