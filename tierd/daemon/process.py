@@ -168,8 +168,6 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
             closing.callback(node.close)  # the standby need not wait for the claim to expire
             if not node.stand_by(notify, web_config):
                 return 0
-            # the start checks every open act, which may take longer than the claim lasts
-            closing.enter_context(heartbeat(node.claim.renew, BEAT_SECONDS))
         with extended_start(notify, settings.filesystem.mount):
             supervisor = Supervisor(
                 path, settings, lambda chosen: make_service(chosen, clock, web_config, node), web_config)

@@ -96,7 +96,8 @@ class Service:
         self._closing = ExitStack()
         self.web: BackgroundServer | None = None
         try:
-            with journal_errors(settings.act.journal):
+            # the start checks every open act, which may take longer than the claim of a leader lasts
+            with journal_errors(settings.act.journal), heartbeat(self.renew, BEAT_SECONDS):
                 self._open_journal()
                 self._build_gate()
                 self._close_unfinished()  # before the daemon: cases are opened again by acts in force

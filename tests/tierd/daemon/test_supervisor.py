@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +14,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.tierd.logged import logged
 from tests.tierd.site import Site, altered
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
+from tierd.daemon import process
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.process import ROOM_BYTES, Supervisor, set_process_name
 from tierd.daemon.service import Service
@@ -39,6 +43,41 @@ def kept(site: Site, tmp_path: Path) -> Supervisor:
     site.service.close()
     (tmp_path / "tierd.toml").touch()
     return Supervisor(tmp_path / "tierd.toml", site.settings, starting(site))
+
+
+def test_a_leader_whose_journal_fails_leaves_the_claim_to_its_standby(
+        site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It did nothing, on a full disk, and renewed its claim, so that the standby did nothing either."""
+    monkeypatch.setattr(process, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    said, renewed, after = logged(), list[str](), list[int]()
+    pause = threading.Event()
+
+    class Node:
+        claim = SimpleNamespace(renew=lambda: renewed.append("renewed"))
+
+        def stand_by(self, *_: object) -> bool:
+            return True
+
+        @property
+        def lost(self) -> bool:
+            for _ in range(2 if any("does nothing" in sentence for sentence in said) else 0):
+                pause.wait(0.1)
+                after.append(len(renewed))
+            return bool(after)
+
+        def close(self) -> None:
+            pass
+
+    def cycle() -> str:
+        pause.wait(0.1)
+        raise JournalError(None, "the journal: database or disk is full", "journal")
+
+    service = SimpleNamespace(cycle=cycle, close=lambda: None, beat=lambda: True, renew=Node.claim.renew,
+                              daemon=SimpleNamespace(memory=None))
+    assert process.serve(tmp_path / "tierd.toml", altered(site.settings, sense={"cycle_seconds": 0.02}), None,
+                         lambda *_: Node(), lambda *_: service) == process.LEADERSHIP_LOST  # type: ignore[arg-type]
+    assert after[0] == after[1] > 0
 
 
 def cycles(site: Site, supervisor: Supervisor, until: float) -> list[str]:
