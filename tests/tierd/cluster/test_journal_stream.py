@@ -189,11 +189,12 @@ def test_what_a_leader_did_without_a_cluster_is_not_replaced(connection: Connect
     work(alone, 10, 3)
     alone.close()
     before = contents(tmp_path / "first")
-    for mark in range(2):  # nobody worked: those were a tierd that could not lead
-        connection.publish(names.journal_subject, signed(encode(2)[0], KEY), f"mark {mark}")
+    for killed in (JournalCopy, lambda path: Journal(path, copied=True)):  # before it has published all
         first = following(connection, names, tmp_path / "first")
         first.step()
+        first.take_over(2, lambda: None)
         first.close()
+        killed(tmp_path / "first").close()
     second = following(connection, names, tmp_path / "second")
     second.take_over(3, lambda: None)
     second.close()

@@ -15,7 +15,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from tierd.act.journal.connection import JournalLock, Row, SharedConnection, Value, end_triggers, open_journal
+from tierd.act.journal.connection import JournalLock, SharedConnection, Value, end_triggers, open_journal
 from tierd.structs import Struct, packed
 
 BY_ROWID = ("findings", "actions", "positions", "state", "told", "judgements", "waiting_moves", "waiting_orders",
@@ -25,9 +25,9 @@ _DAY_KEY = "json_array({0}day, {0}what, {0}kind, {0}outcome)"
 KEYS: Mapping[str, str] = dict.fromkeys(BY_ROWID, "{0}rowid") | {"act_directories": "{0}place",
                                                                    "removed_by_day": _DAY_KEY}
 """Copied tables, each with the expression for the key of a row; ``{0}`` is the row's name."""
-QUEUES, EVERY = ("waiting_moves", "waiting_orders"), ""
-"""Tables whose removed rows must not come back, and the key of all rows: they are removed before all are copied."""
-_CHANGE = "CREATE TABLE IF NOT EXISTS changed_rows (seq INTEGER PRIMARY KEY AUTOINCREMENT, name NOT NULL, key NOT NULL)"
+QUEUES, EVERY, ALONE = ("waiting_moves", "waiting_orders"), "", "alone"
+"""Tables whose removed rows must not come back, and the key of all rows: they are removed before all are copied. The
+key after all rows of a journal that worked alone."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY, sequence INTEGER);
 CREATE TABLE IF NOT EXISTS copied (one INTEGER PRIMARY KEY, sequence INTEGER, stream TEXT, signature BLOB,
@@ -75,11 +75,13 @@ class _Copied:
         self._db = db
         db.execute_whole(_TABLES)
         self._columns = {table: [row[1] for row in db.execute(f"PRAGMA table_info({table})")] for table in KEYS}
-        known = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'changed_rows'")
-        self.alone = not known and self.position != CopyPosition()
+        with db.transaction():
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'changed_rows'"):
+                db.execute("CREATE TABLE changed_rows (seq INTEGER PRIMARY KEY AUTOINCREMENT, name, key)")
+                db.execute("INSERT INTO changed_rows SELECT 1, 'state', ? WHERE ?", (
+                    ALONE, self.position != CopyPosition()))
+        self.alone = bool(db.execute("SELECT 1 FROM changed_rows WHERE key = ?", (ALONE,)))
         """Whether it worked without a cluster since its position: followers lack what it did."""
-        if not self.alone:
-            db.execute(_CHANGE)
 
     @property
     def position(self) -> CopyPosition:
@@ -92,12 +94,13 @@ class _Copied:
     def begin_again(self, at: CopyPosition) -> None:
         """Enter every row as changed: the stream may lack rows that this journal has."""
         with self._db.transaction():
-            self._db.execute(_CHANGE)
-            self._db.execute("DELETE FROM changed_rows")
+            self._db.execute("DELETE FROM changed_rows WHERE key != ?", (ALONE,))
             for table, key in KEYS.items():
                 if table in QUEUES:
                     self._db.execute("INSERT INTO changed_rows(name, key) VALUES (?, ?)", (table, EVERY))
                 self._db.execute(f"INSERT INTO changed_rows(name, key) SELECT '{table}', {key.format('')} FROM {table}")  # noqa: S608
+            self._db.execute("UPDATE changed_rows SET seq = (SELECT max(seq) + 1 FROM changed_rows) WHERE key = ?",
+                             (ALONE,))
             self._set_position(at)
         self.alone = False
 
@@ -123,8 +126,7 @@ class JournalChanges(_Copied):
     def next(self, most: int = MAX_ROWS) -> tuple[bytes, int] | None:
         """The oldest changes, packed, each row once, and the number of the last; None if all are published."""
         with self._db.lock:
-            changes: list[Row] = self._db.execute(
-                "SELECT seq, name, key FROM changed_rows ORDER BY seq LIMIT ?", (most,))
+            changes = list(self._db.execute("SELECT seq, name, key FROM changed_rows ORDER BY seq LIMIT ?", (most,)))
             if not changes:
                 return None
             present = self._present({(name, key) for _, name, key in changes})
@@ -172,8 +174,7 @@ class JournalCopy(_Copied):
 
     @property
     def empty(self) -> bool:
-        return not any(self._db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608
-                       for table in ("findings", "actions"))
+        return not self._db.execute("SELECT 1 FROM findings UNION ALL SELECT 1 FROM actions LIMIT 1")
 
     def apply(self, rows: Iterable[ChangedRow], at: CopyPosition) -> None:
         """Apply the rows of a message, all or none. Columns of a later release are left out."""
