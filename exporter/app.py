@@ -21,6 +21,8 @@ from httpserver.server import SLOT_KEY
 HEALTH_PATH = "/-/healthy"
 MARGIN_SECONDS = 0.5
 """Share of the scrape timeout reserved for rendering and sending the answer."""
+MIN_PASS_SECONDS = 2.0
+"""Time of a pass even if its client waits less: other clients share it, and in less time reads would seem to hang."""
 BodyKey = tuple[frozenset[str], bool, bool]
 """Collectors, whether the format is OpenMetrics, and whether it is compressed."""
 Response = tuple[str, list[tuple[str, str]], Iterable[bytes]]
@@ -97,7 +99,7 @@ class App:
         recent = self._bodies.recent(key, client)
         if recent is not None:
             return recent
-        result = self._flight.do(names, lambda left: self._scraper.run(names, left), seconds)
+        result = self._flight.do(names, lambda left: self._scraper.run(names, max(left, MIN_PASS_SECONDS)), seconds)
         body = result.body(self._registry, openmetrics=wanted.openmetrics, gzip=wanted.gzip)
         return self._bodies.send(key, body, client)
 

@@ -144,13 +144,14 @@ def scraped(app: App, timeout: str) -> bytes:
         return b"".join(app(environ, lambda *_: lambda _: None))
 
 
-def test_the_scrape_timeout_of_prometheus_shortens_a_pass(node) -> None:
+@pytest.mark.parametrize(("timeout", "pass_seconds"), [("9", 8.5), ("0.501", 2)])
+def test_the_scrape_timeout_of_prometheus_shortens_a_pass_to_two_seconds_at_least(node, timeout, pass_seconds) -> None:
     stuck = Hanging("stuck")
     one = node(stuck, deadline=1000.0)
     running = one.scraper
     app = App(running, CollectorRegistry(), "/metrics", one.time.clock)
-    assert scraped(app, "9") == b""
-    assert running.outcomes["stuck"].reason == "not finished after 8.5 s; reading a parameter may hang"
+    assert scraped(app, timeout) == b""
+    assert running.outcomes["stuck"].reason == f"not finished after {pass_seconds} s; reading a parameter may hang"
     stuck.go_on.set()
 
 
