@@ -34,15 +34,6 @@ class ConnectionFamilies:
     def families(self) -> tuple[Family, ...]:
         return (*self.rule.families(), self.imports, self.versions, self.attempts, self.timeouts, self.average_wait)
 
-    @property
-    def of_import(self) -> Mapping[str, Family]:
-        """Families of the numbers of a connection, by the field of ``Import``."""
-        return {
-            "connection_attempts": self.attempts,
-            "timeouts": self.timeouts,
-            "avg_waittime_usec": self.average_wait,
-        }
-
     def import_gauges(self, link: Import) -> Iterator[Sample]:
         if link.state is not None:
             yield self.imports, _label(b"state", link.state), 1

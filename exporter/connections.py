@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import compress
 from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
@@ -31,6 +31,7 @@ from exporter.totals import (
     stats_contributions,
 )
 from lustre.formats import import_, rpc_stats
+from lustre.formats.import_ import Import
 from lustre.formats.opcodes import Opcode
 from lustre.formats.outline import Forms
 
@@ -41,7 +42,7 @@ class ConnectionsByTarget:
     """Requests and state of each connection of one kind."""
 
     def __init__(self, kind: str, families: ConnectionFamilies, *, without_stats: bool = False) -> None:
-        render = partial(_ImportOfDevice, families, import_.import_forms(), import_templates(families))
+        render = partial(_ImportOfDevice, families, import_templates(families))
         imports = Source(kind, "import", render, import_.KEYS)
         stats = () if without_stats else (Source(kind, "stats", stats_renderer(families.rule)),)
         self._sources = (*stats, imports)
@@ -52,52 +53,47 @@ class ConnectionsByTarget:
 
 
 class _ImportOfDevice:
-    """Renders the ``import`` of one device, and caches the templates of its form."""
+    """Renders the ``import`` of one device."""
 
-    __slots__ = ("_families", "_form", "_forms", "_labels", "_shared", "_words")
+    __slots__ = ("_families", "_labels", "_shared", "_words")
 
-    def __init__(
-        self,
-        families: ConnectionFamilies,
-        forms: Forms[import_.ImportForm],
-        shared: Callable[[import_.ImportForm], ImportTemplates],
-        labels: bytes,
-    ) -> None:
+    def __init__(self, families: ConnectionFamilies, shared: Callable[..., ImportTemplates], labels: bytes) -> None:
         self._shared = shared
         self._families = families
-        self._forms = forms
         self._labels = labels
         self._words = SampleLines(labels)
-        self._form: import_.ImportForm | None = None
 
     def __call__(self, data: bytes) -> Rendered:
-        families = self._families
-        found = self._forms.read(data, self._form)
-        if found is not None and (shared := self._shared(found[0])) is not None:
-            self._form, numbers, _ = found
-            return Rendered(Row(shared[0], (shared[1], self._labels, numbers)), 0)
-        link = import_.parse(data)
+        families, link = self._families, import_.parse(data)
+        numbers = link.connection_attempts, link.timeouts, link.avg_waittime_usec
+        shared = self._shared(link.state, link.target_version, *[number is not None for number in numbers])
+        if shared is not None:
+            known = tuple([number for number in numbers if number is not None])
+            return Rendered(Row(shared[0], (shared[1], self._labels, known)), link.skipped)
         samples: list[Sample] = [*families.import_gauges(link), *families.import_counters(link)]
         return Rendered(tuple(self._words.lines(samples)), link.skipped)
 
 
 ImportTemplates = tuple[tuple[Family, ...], tuple[bytes, ...]] | None
 """The family and the packed template of each; None if they cannot be packed."""
+_OPCODES = frozenset(b"".join(Opcode))
 
 
-def import_templates(families: ConnectionFamilies) -> Callable[[import_.ImportForm], ImportTemplates]:
+def import_templates(families: ConnectionFamilies) -> Callable[..., ImportTemplates]:
 
     @lru_cache(maxsize=256)
-    def of_form(form: import_.ImportForm) -> ImportTemplates:
-        constant = replace(form.link, avg_waittime_usec=None)
-        shown = [(families.of_import[name], templates.of_samples(families.of_import[name], Opcode.LABELS, [b""]))
-                 for name in form.fields]  # fmt: skip
+    def of(state: bytes | None, version: bytes | None, *known: bool) -> ImportTemplates:
+        if {*(state or b""), *(version or b"")} & _OPCODES:  # a damaged text
+            return None
+        constant = Import(state, version, None, None, None, 0)
+        counted = families.attempts, families.timeouts, families.average_wait
+        shown = [(family, templates.of_samples(family, Opcode.LABELS, [b""])) for family in compress(counted, known)]
         shown += [(family, family.line(Opcode.LABELS + extra, value))
                   for family, extra, value in families.import_gauges(constant)]  # fmt: skip
         packed = templates.packed([template for _, template in shown])
         return None if packed is None else (tuple([family for family, _ in shown]), packed)
 
-    return of_form
+    return of
 
 
 class ClientsByTarget:

@@ -34,7 +34,7 @@ class Contribution(NamedTuple):
     skipped: int
     plan: StatsPlan | None = None
     """Plan of a ``stats`` file; None for other files."""
-    form: StatsForm | RpcForm | import_.ImportForm | None = None
+    form: StatsForm | RpcForm | None = None
     """Most likely form of the device's next text."""
 
 
@@ -78,17 +78,15 @@ def rpc_stats_contributions(families: RpcFamilies) -> ReadContribution:
 
 
 def import_contributions(families: ConnectionFamilies) -> ReadContribution:
-    forms = import_.import_forms()
     keys_of: dict[tuple[SeriesKey, ...], tuple[SeriesKey, ...]] = {}
 
-    def read_out(data: bytes, before: Contribution | None) -> Contribution:
-        like = before.form if before is not None and isinstance(before.form, import_.ImportForm) else None
-        link, form = import_.watched(data, forms, like)
+    def read_out(data: bytes, _: Contribution | None) -> Contribution:
+        link = import_.parse(data)
         counters = list(families.import_counters(link))
         keys: tuple[SeriesKey, ...] = tuple([(family, extra) for family, extra, _ in counters])
         keys = keys_of.setdefault(keys, keys)  # one object for equal keys, as the ledger wants
         values = [value for _, _, value in counters]
-        return Contribution(b"", keys, values, list(families.import_gauges(link)), link.skipped, form=form)
+        return Contribution(b"", keys, values, list(families.import_gauges(link)), link.skipped)
 
     return read_out
 

@@ -30,9 +30,7 @@ An example, shortened::
            network: 5 sec
 
 2.10 has no ``idle``. Up to 2.16 the NIDs have no quotes and ``nids_stats`` is missing. Times change at every reading,
-so two readings are never equal.
-
-``import_forms`` uses the C module to read the few fields that metrics need, for thousands of connections.
+so two readings are never equal. Only the six lines of ``KEYS`` are read.
 
 >>> link = parse(b"import:\n    target: lustre-OST0002_UUID\n    state: DISCONN\n    connection:\n"
 ...              b"       failover_nids: [ 10.0.0.1@tcp, 10.0.0.2@tcp ]\n       current_connection: <none>\n")
@@ -42,13 +40,21 @@ so two readings are never equal.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
 
-from lustre.formats import compiled, fields, header, outline
-from lustre.formats.opcodes import Opcode
-from lustre.formats.outline import Forms, Outline, Place
+from lustre.formats import compiled, fields
+from lustre.formats.header import WRAPPED
+
+KEYS = (
+    b"\n    state: ",
+    b"\n       target_version: ",
+    b"\n    import_flags: ",
+    b"\n       connection_attempts: ",
+    b"\n       timeouts: ",
+    b"\n       avg_waittime: ",
+)
+"""The lines from which ``Import`` is made, in order. Other lines hold times and differ at every reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,90 +76,16 @@ def state_of(state: bytes | None, flags: bytes) -> bytes | None:
     return b"DEACTIVATED" if b"DEACTIVE" in flags.upper() else state
 
 
+@lru_cache(maxsize=4096)
+def _count(value: bytes) -> tuple[int | None, bool]:
+    """The number at the start of a value, and whether it is refused because it has wrapped."""
+    count = fields.number(value)
+    wrapped = count is not None and not 0 <= count < WRAPPED
+    return (None if wrapped else count), wrapped
+
+
 def parse(data: bytes) -> Import:
-    everything = fields.parse(data)
-    found = everything.values
-    counts = fields.Naturals(found)
-    return Import(
-        state_of(found.get(b"state"), found.get(b"import_flags", b"")),
-        found.get(b"target_version"),
-        counts.get(b"connection_attempts"),
-        counts.get(b"timeouts"),
-        counts.get(b"avg_waittime"),
-        skipped=header.skipped_lines(data, everything.understood) + counts.refused,
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ImportForm:
-    """Form of texts that differ only in numbers and names. The C module reads them (``lustre.formats.outline``)."""
-
-    outline: Outline
-    link: Import
-    """Fields of the text from which the form was made. State and release are the same in all texts of the form."""
-    fields: tuple[str, ...]
-    """Field names of the numbers, in order."""
-    timed: bool = False
-
-    def fill(self, numbers: tuple[int, ...]) -> Import:
-        found = dict(zip(self.fields, numbers, strict=True)).get
-        attempts, timeouts, wait_usec = found("connection_attempts"), found("timeouts"), found("avg_waittime_usec")
-        return Import(self.link.state, self.link.target_version, attempts, timeouts, wait_usec, skipped=0)
-
-
-def import_forms() -> Forms[ImportForm]:
-    return Forms(_form_of, _key_of)
-
-
-def watched(data: bytes, forms: Forms[ImportForm], like: ImportForm | None) -> tuple[Import, ImportForm | None]:
-    """Read the fields of a text, and return its form if it has one. The form ``like`` is tried first."""
-    found = forms.read(data, like)
-    if found is None:
-        return parse(data), None
-    form, numbers, _ = found
-    return form.fill(numbers), form
-
-
-_WATCHED: Final = {
-    b"connection_attempts": "connection_attempts",
-    b"timeouts": "timeouts",
-    b"avg_waittime": "avg_waittime_usec",
-}
-_DIGITS = re.compile(rb"\d++")
-
-
-def _form_of(data: bytes) -> ImportForm | None:
-    link = parse(data)
-    if link.skipped:
-        return None
-    places: list[Place] = []
-    numbers: list[str] = []
-    for row in fields.FIELD.finditer(data):
-        name = row[1]
-        places += [(*digits.span(), Opcode.NUMBER) for digits in _DIGITS.finditer(data, *row.span(1))]
-        value = _DIGITS.match(data, row.start(2))
-        if name in _WATCHED:
-            field = _WATCHED[name]
-            if value is None or field in numbers or getattr(link, field) != int(value[0]):
-                return None
-            places.append((*value.span(), Opcode.WANTED))
-            numbers.append(field)
-        elif row[2] and name not in {b"state", b"target_version", b"import_flags"}:
-            places.append((*row.span(2), Opcode.REST_OF_LINE))
-    made = outline.of(data, places, range(len(numbers)))
-    return None if made is None else ImportForm(made, link, tuple(numbers))
-
-
-def _key_of(data: bytes) -> int:
-    return hash((data.count(b"\n"), compiled.following(data, KEYS[:3])))
-
-
-KEYS = (
-    b"\n    state: ",
-    b"\n       target_version: ",
-    b"\n    import_flags: ",
-    b"\n       connection_attempts: ",
-    b"\n       timeouts: ",
-    b"\n       avg_waittime: ",
-)
-"""The lines from which ``Import`` is made. Other lines hold times and differ at every reading."""
+    state, version, flags, *values = compiled.following(data, KEYS)
+    (attempts, no_attempts), (timeouts, no_timeouts), (wait_usec, no_wait) = map(_count, values)
+    skipped = no_attempts + no_timeouts + no_wait + (bool(data) and not (state and data.endswith(b"\n")))
+    return Import(state_of(state or None, flags), version or None, attempts, timeouts, wait_usec, skipped=skipped)

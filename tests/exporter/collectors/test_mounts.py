@@ -58,3 +58,12 @@ def test_clients_that_send_many_requests_at_once_add_up_with_those_that_send_few
         float("inf"): len(numbers),
     }
     assert running.skipped() == {}
+
+
+@pytest.mark.parametrize("per_target", [False, True])
+def test_a_state_with_characters_of_templates_is_shown_as_it_is(grow, exporter, per_target) -> None:
+    text = "import:\n    state: FU\x1eL\x19\n       timeouts: 3\n"
+    running = exporter(grow({f"{DEBUG}/osc/lustre-OST0000-osc-{MOUNT}/import": text}), osc_per_target=per_target)
+    shown = running.scrape("osc")
+    assert b',state="FU\x1eL\x19"} 1\n' in shown
+    assert (shown.count(b"\nlustre_osc_import_timeouts_total{"), running.skipped()) == (1, {})

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from lustre.formats import changelog_users, import_, recovery_status
+import re
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.formats import changelog_users, compiled, import_, recovery_status
+from tests.conftest import Unpack
+from tests.damaged import any_text, damage, damaged, renumbered, renumbering, texts
 
 # Written from the source: lprocfs_rd_import at tag 2.10.0 (no idle time, bare NIDs, no nids_stats).
 IMPORT_2_10 = b"""\
@@ -47,6 +56,27 @@ time_waited: 4
 
 def test_an_import_of_2_10() -> None:
     assert import_.parse(IMPORT_2_10) == import_.Import(b"FULL", b"2.10.0.0", 2, 1, 777, 0)
+
+
+@pytest.mark.parametrize("name", ["idle", "load-1", "load-2"])
+def test_recorded_imports(capture: Unpack, name: str) -> None:
+    for text in texts(capture(f"2.17.57/tree-{name}"), "import"):
+        link, words = import_.parse(text), dict(re.findall(r"^ +(\w+): (\S+)", text.decode(), re.MULTILINE))
+        assert (link.skipped, link.state) == (0, words["state"].encode())
+        assert (link.target_version or b"").decode() == words.get("target_version", "")
+        assert [str(n) for n in (link.connection_attempts, link.timeouts, link.avg_waittime_usec)] == [
+            words.get(field, "None") for field in ("connection_attempts", "timeouts", "avg_waittime")]
+
+
+@any_text
+@given(st.integers(0, 99), damage, renumbering, st.integers(0, 5000))
+def test_any_import_is_read_alike_in_python_and_c(capture, number, harm, numbers, cut) -> None:
+    known = texts(capture("2.17.57/tree-load-1"), "import")
+    text = known[number % len(known)]
+    for changed in (renumbered(text, numbers, 2), text[:cut], damaged(text, *harm)):
+        found = import_.parse(changed)
+        with mock.patch.object(compiled, "following", compiled.plain_following):
+            assert import_.parse(changed) == found
 
 
 def test_a_recovery_that_waits_for_mdts() -> None:
