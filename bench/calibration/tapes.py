@@ -129,7 +129,7 @@ def _stream(last: Tree, first: Tree, instance: str) -> tuple[list[float], list[f
             parsed = rpc_stats.parse(tree[path])
             for whole, histogram in ((pages, parsed.pages_per_rpc), (latency, parsed.latency_usec)):
                 if histogram is not None:
-                    for upper, count in zip(histogram.uppers, histogram.write, strict=True):
+                    for upper, count in zip(histogram.uppers, histogram.columns[-1], strict=True):
                         whole[min(upper.bit_length(), 31)] += sign * count
     return _shares(pages), _shares(latency)
 

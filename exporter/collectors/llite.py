@@ -81,7 +81,7 @@ EXTENT_SIZES = OF_MOUNT.of("extents_stats").histogram(
 def _extents(page: MetricsPage, labels: bytes, data: bytes) -> int:
     parsed = extents_stats.parse(data)
     if (table := parsed.histogram) is not None:
-        for direction, counts in ((READ, table.read), (WRITE, table.write)):
+        for direction, counts in zip((READ, WRITE), table.columns, strict=True):
             page.add(EXTENT_SIZES, EXTENT_SIZES.buckets(labels + direction, bounds_of(table), counts))
     return parsed.skipped
 

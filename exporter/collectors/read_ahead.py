@@ -68,7 +68,7 @@ def parse_mebibytes(data: bytes) -> int | None:
 
 def _read_ahead(page: MetricsPage, labels: bytes, data: bytes) -> int:
     parsed = read_ahead_stats.parse(data)
-    rows = dict(zip(parsed.names, zip(parsed.counts, parsed.sums, strict=True), strict=True))
+    rows = dict(zip(parsed.names, zip(parsed.samples, parsed.sums, strict=True), strict=True))
     for name, (count, pages) in rows.items():
         if name in {b"hits", b"misses"}:
             page.sample(HITS if name == b"hits" else MISSES, labels, count)

@@ -105,7 +105,7 @@ def _read_ahead(node: Node, page: MetricsPage) -> None:
         if (data := node.read("llite", device, "read_ahead_stats")) is not None:
             parsed = read_ahead_stats.parse(data)
             node.skipped("llite", "read_ahead_stats", parsed.skipped)
-            counts = dict(zip(parsed.names, parsed.counts, strict=True))
+            counts = dict(zip(parsed.names, parsed.samples, strict=True))
             page.sample(read_ahead.HITS, labels, counts.get(b"hits"))
             page.sample(read_ahead.MISSES, labels, counts.get(b"misses"))
         if (data := node.read("llite", device, "statahead_stats")) is not None:

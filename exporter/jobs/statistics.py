@@ -134,11 +134,11 @@ def read_block(block: bytes) -> Job:
         return job
     zero_last = sorted(range(len(job.names)), key=lambda i: job.samples[i] == b"0")
     first = sorted({job.names[i]: i for i in reversed(zero_last)}.values())
-    columns = (job.names, job.samples, job.units, job.sums, job.maxima)
-    names, samples, units, sums, maxima = (tuple([column[i] for i in first]) for column in columns)
+    columns = (job.names, job.samples, job.units, job.sums)
+    names, samples, units, sums = (tuple([column[i] for i in first]) for column in columns)
     histograms = tuple({name: (name, buckets) for name, buckets in reversed(job.histograms)}.values())
     skipped = job.skipped + len(job.names) - len(first)
-    return Job(job.job_id, job.start_time, job.snapshot_time, names, samples, units, sums, maxima, histograms, skipped)
+    return Job(job.job_id, job.start_time, job.snapshot_time, names, samples, units, sums, histograms, skipped)
 
 
 def bounds_of(buckets: tuple[tuple[int, int], ...]) -> tuple[tuple[float, ...], tuple[int, ...]]:

@@ -15,9 +15,9 @@ Labels are inclusive upper bounds, powers of two (``lprocfs_oh_tally_log2``): la
 has lost its end, and the parser drops it.
 
 >>> parse(b"subreqs per batch   batches   %% cum %%\n1:\t\t         3  75  75\n2:\t\t         1  25 100\n")
-BatchStats(start_time=b'', uppers=(1, 2), counts=(3, 1), skipped=0)
+BatchStats(uppers=(1, 2), counts=(3, 1), skipped=0)
 >>> parse(b"subreqs per batch   batches   %% cum %%\n1:\t\t         3  75  75\n")
-BatchStats(start_time=b'', uppers=(), counts=(), skipped=2)
+BatchStats(uppers=(), counts=(), skipped=2)
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ _ROW = re.compile(rb"(\d{1,10}+):[ \t]*+(\d{1,20}+) ++(\d{1,4}+) ++(\d{1,4}+)\n"
 class BatchStats:
     """The histogram of batch sizes; empty if the table is incomplete."""
 
-    start_time: bytes
     uppers: tuple[int, ...]
     counts: tuple[int, ...]
     """Batched requests in each bucket, not cumulative."""
@@ -51,5 +50,5 @@ def parse(data: bytes) -> BatchStats:
     ended = bool(rows) and (rows[-1][3] == b"100" or not any(counts))
     ended = ended and max(counts) < header.WRAPPED
     if not ended or uppers != tuple([1 << power for power in range(len(uppers))]):
-        return BatchStats(head.start_time, (), (), header.skipped_lines(data, head.lines))
-    return BatchStats(head.start_time, uppers, counts, header.skipped_lines(data, head.lines + 1 + len(rows)))
+        return BatchStats((), (), header.skipped_lines(data, head.lines))
+    return BatchStats(uppers, counts, header.skipped_lines(data, head.lines + 1 + len(rows)))

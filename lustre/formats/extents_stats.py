@@ -20,7 +20,7 @@ in one row, such as 4 KiB to 16 MiB in the row ``4K - 8K`` (fixed by 2.12.9).
 >>> extents.histogram
 Histogram(name=b'extents', uppers=(4095, 8191), columns=((104, 2048), (104, 0)), overflow=False)
 >>> parse(b"disabled\n write anything to this file to activate, then '0' or 'disable' to deactivate\n")
-ExtentsStats(start_time=b'', histogram=None, enabled=False, skipped=0)
+ExtentsStats(histogram=None, enabled=False, skipped=0)
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ _EXPONENT = {unit: 10 * power for power, unit in enumerate((b"K", b"M", b"G", b"
 class ExtentsStats:
     """Calls by size; no histogram if counting is disabled or the table is incomplete."""
 
-    start_time: bytes
     histogram: Histogram | None
     """Bounds in bytes; columns read and write."""
     enabled: bool
@@ -55,13 +54,13 @@ class ExtentsStats:
 
 def parse(data: bytes) -> ExtentsStats:
     if _DISABLED.match(data):
-        return ExtentsStats(b"", None, enabled=False, skipped=0)
+        return ExtentsStats(None, enabled=False, skipped=0)
     head = header.split(data)
     rows = [row for row in _ROW.findall(data, head.end) if not any(map(header.is_beyond, row[3:6:2]))]
     whole = len(rows) == len(_ALMOST.findall(data, head.end)) and _ended(rows)
     understood = head.lines + len(_HEADINGS.findall(data, head.end)) + (len(rows) if whole else 0)
     table = _histogram(rows) if rows and whole else None
-    return ExtentsStats(head.start_time, table, enabled=True, skipped=header.skipped_lines(data, understood))
+    return ExtentsStats(table, enabled=True, skipped=header.skipped_lines(data, understood))
 
 
 def _ended(rows: list[tuple[bytes, ...]]) -> bool:

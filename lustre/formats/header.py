@@ -42,15 +42,13 @@ class Header(NamedTuple):
 
 def split(data: bytes) -> Header:
     match = _HEADER.match(data)
-    if match is None:  # pragma: no cover - the pattern matches the empty text
-        return Header(b"", b"", 0, 0)
+    assert match is not None, "the pattern matches the empty text"
     return Header(match[1] or b"", match[2] or b"", data.count(b"\n", 0, match.end()), match.end())
 
 
 def after(data: bytes) -> bytes:
     """Return the text after the header. Two readings have the same text if nothing was counted between them."""
-    match = _HEADER.match(data)
-    return data if match is None else data[match.end() :]
+    return data[split(data).end :]
 
 
 WRAPPED = 1 << 63

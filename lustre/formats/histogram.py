@@ -107,16 +107,6 @@ class Histogram:
     overflow: bool = False
     """Whether the last bucket is the kernel's last, which also counts everything above its bound."""
 
-    @property
-    def read(self) -> tuple[int, ...]:
-        """The first column: reads, or the only direction."""
-        return self.columns[0]
-
-    @property
-    def write(self) -> tuple[int, ...]:
-        """The last column: writes, or the only direction."""
-        return self.columns[-1]
-
 
 class Tables(NamedTuple):
     """All tables of a text, in order."""

@@ -3,7 +3,7 @@ r"""Copytools that move files between Lustre and its archive: ``mdt.*.hsm.agents
     uuid=ac6a5a5c-1c2d-4d43-a2a3-0e9a1e5a3f5e archive_id=ANY requests=[current:3 ok:1200 errors:4]
 
 >>> parse(b"uuid=a-b archive_id=1,2 requests=[current:3 ok:1200 errors:4]\n").rows
-(Agent(uuid=b'a-b', archives=b'1,2', current=3, ok=1200, errors=4),)
+(Agent(uuid=b'a-b', current=3, ok=1200, errors=4),)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lustre.formats import rows
 from lustre.formats.rows import Rows
 
 _AGENT = re.compile(
-    rb"^uuid=(\S{1,80}+) archive_id=(\S++) requests=\[current:(\d{1,20}+) ok:(\d{1,20}+) errors:(\d{1,20}+)\][ \t]*+\n",
+    rb"^uuid=(\S{1,80}+) archive_id=\S++ requests=\[current:(\d{1,20}+) ok:(\d{1,20}+) errors:(\d{1,20}+)\][ \t]*+\n",
     re.MULTILINE,
 )
 
@@ -25,8 +25,6 @@ class Agent:
     """A registered copytool."""
 
     uuid: bytes
-    archives: bytes
-    """Numbers of the copytool's archives, separated by commas; ``ANY`` for all archives."""
     current: int
     """Requests in progress."""
     ok: int
@@ -34,4 +32,4 @@ class Agent:
 
 
 def parse(data: bytes) -> Rows[Agent]:
-    return rows.parse(data, _AGENT, lambda uuid, archives, *counts: Agent(uuid, archives, *map(int, counts)))
+    return rows.parse(data, _AGENT, lambda uuid, *counts: Agent(uuid, *map(int, counts)))

@@ -45,7 +45,7 @@ _ID_COLUMN = 19
 """Column at which the id begins. The key is padded to 16 characters, so leading spaces of an id are not padding."""
 _OPERATION = re.compile(
     rb"^ ++(\w++): *+\{ samples: *+(\d{1,20}+)(?:, unit: *+(\w++))?"
-    rb"(?:, min: *+-?+\d{1,20}+, max: *+(-?+\d{1,20}+), sum: *+(-?+\d{1,20}+))?"
+    rb"(?:, min: *+-?+\d{1,20}+, max: *+-?+\d{1,20}+, sum: *+(-?+\d{1,20}+))?"
     rb"(?:, sumsq: *+-?+\d{1,20}+)?(?:, hist: \{([^}\n]*+)\})? \} *+\n",
     re.MULTILINE,
 )
@@ -71,7 +71,6 @@ class Job:
     samples: tuple[bytes, ...]
     units: tuple[bytes, ...]
     sums: tuple[bytes, ...]
-    maxima: tuple[bytes, ...]
     histograms: tuple[tuple[bytes, tuple[tuple[int, int], ...]], ...]
     """Per operation with a histogram: inclusive upper bounds in bytes, and counts, not cumulative."""
     skipped: int
@@ -96,7 +95,7 @@ def parse_block(block: bytes) -> Job:
     head = header.split(body)
     rows = [row for row in _OPERATION.findall(body, head.end) if not header.is_beyond(row[1])]
     skipped = header.skipped_lines(body, head.lines + len(rows) + body.count(_HEADING))
-    names, samples, units, maxima, sums, histograms = zip(*rows, strict=True) if rows else ((), (), (), (), (), ())
+    names, samples, units, sums, histograms = zip(*rows, strict=True) if rows else ((), (), (), (), ())
     tables = [(name, buckets(text)) for name, text in zip(names, histograms, strict=True) if b":" in text]
     return Job(
         job_id(first),
@@ -106,7 +105,6 @@ def parse_block(block: bytes) -> Job:
         samples=samples,
         units=tuple([_UNITS.get(unit, unit) for unit in units]),
         sums=sums,
-        maxima=maxima,
         histograms=tuple([(name, sizes) for name, sizes in tables if not _is_beyond(sizes)]),
         skipped=skipped + sum([_is_beyond(sizes) for _, sizes in tables]),
     )

@@ -22,10 +22,6 @@ from dataclasses import dataclass
 
 from lustre.formats import fields, header
 
-_LINES = (
-    b"users", b"max_cached_mb", b"used_mb", b"unused_mb", b"unevict_mb", b"reclaim_count", b"max_read_ahead_mb",
-    b"used_read_ahead_mb")
-
 
 @dataclass(frozen=True, slots=True)
 class CachedMb:
@@ -41,19 +37,18 @@ class CachedMb:
 
 
 def parse(data: bytes) -> CachedMb:
-    found = fields.parse(data).values
-    numbers = {line: fields.number(found.get(line)) for line in _LINES}
-    known = sum(value is not None for value in numbers.values())
+    everything = fields.parse(data)
+    numbers = fields.Naturals(everything.values)
 
     def size_bytes(line: bytes) -> int | None:
-        mebibytes = numbers[line]
+        mebibytes = numbers.get(line)
         return None if mebibytes is None else mebibytes << 20
 
     return CachedMb(
         max_bytes=size_bytes(b"max_cached_mb"),
         used_bytes=size_bytes(b"used_mb"),
         unevictable_bytes=size_bytes(b"unevict_mb"),
-        reclaims=numbers[b"reclaim_count"],
+        reclaims=numbers.get(b"reclaim_count"),
         used_read_ahead_bytes=size_bytes(b"used_read_ahead_mb"),
-        skipped=header.skipped_lines(data, known),
+        skipped=header.skipped_lines(data, everything.understood) + numbers.refused,
     )

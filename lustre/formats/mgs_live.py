@@ -20,8 +20,8 @@ target that moved to another server.
 
 >>> live = parse(b"fsname: lustre\nflags: 0x20     gen: 76\nlustre-MDT0000\nlustre-OST0000\n\n"
 ...              b"Secure RPC Config Rules:\n\nimperative_recovery_state:\n    state: full\n    nonir_clients: 0\n")
->>> live.fsname, live.targets, live.recovery_state, live.nonir_clients
-(b'lustre', (b'MDT0000', b'OST0000'), b'full', 0)
+>>> live.targets, live.recovery_state, live.nonir_clients
+((b'MDT0000', b'OST0000'), b'full', 0)
 """
 
 from __future__ import annotations
@@ -33,18 +33,12 @@ from lustre.formats import fields, header
 
 _TARGET = re.compile(rb"^[^\s:=]{1,60}+(?<=-(?:MDT|OST)[0-9a-f]{4})[ \t]*+\n", re.MULTILINE)
 _RULE = re.compile(rb"^[^\s:=]{1,60}+\.srpc\.[^\s=]++=[^\n]*+\n", re.MULTILINE)
-_FLAGS = re.compile(rb"^flags: [^\n]*+\n", re.MULTILINE)
-_KNOWN = frozenset({
-    b"fsname", b"Secure RPC Config Rules", b"imperative_recovery_state", b"state", b"nonir_clients", b"nidtbl_version",
-    b"notify_duration_total", b"notify_duation_max", b"notify_duration_max", b"notify_count",
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
     """State of one file system; None for fields that are absent or incomplete."""
 
-    fsname: bytes | None
     targets: tuple[bytes, ...]
     """``MDT0000``, ``OST0003``, in the order printed."""
     recovery_state: bytes | None
@@ -55,11 +49,11 @@ class Live:
 
 
 def parse(data: bytes) -> Live:
-    found = fields.parse(data).values
+    everything = fields.parse(data)
+    found = everything.values
     targets = tuple([row.rstrip()[-7:] for row in _TARGET.findall(data)])
-    understood = len(targets) + len(_RULE.findall(data)) + len(_FLAGS.findall(data)) + len(_KNOWN & found.keys())
+    understood = len(targets) + len(_RULE.findall(data)) + everything.understood
     return Live(
-        fsname=found.get(b"fsname"),
         targets=targets,
         recovery_state=found.get(b"state"),
         nonir_clients=fields.number(found.get(b"nonir_clients")),

@@ -92,12 +92,11 @@ def _letters(data: bytes) -> int:
 class Forms(Generic[F]):
     """Cache of the forms of earlier texts."""
 
-    def __init__(self, make: Callable[[bytes], F | None], key: Callable[[bytes], int] = _letters) -> None:
-        self._make = make
+    def __init__(self, make: Callable[[bytes], F | None]) -> None:
         """``make`` returns the form of a text; None for an unusual text."""
-        self._key = key
-        """Texts of one form have the same key. Texts of different forms should have different keys."""
+        self._make = make
         self._forms: dict[int, F | None] = {}
+        """By the letters of a text."""
 
     def read(self, data: bytes, like: F | None = None) -> tuple[F, tuple[int, ...], bytes] | None:
         """Return form, numbers and start time of a text; None if ``parse`` must read it. Tries ``like`` first."""
@@ -112,7 +111,7 @@ class Forms(Generic[F]):
         return like, found, b""  # type: ignore[return-value]
 
     def _other(self, data: bytes) -> tuple[F | None, tuple[int | bytes, ...] | None]:
-        key = self._key(data)
+        key = _letters(data)
         known = self._forms.get(key)
         if known is not None and (found := _numbers(known.outline, data)) is not None:
             return known, found

@@ -13,42 +13,21 @@ Before 2.15 names had spaces, and two names were different. The parser returns t
 
 >>> ahead = parse(b"snapshot_time   9.5 secs.nsecs\nhits                      5 samples [pages]\n"
 ...               b"hit max r-a issue         2 samples [pages]\nread-ahead to EOF         1 samples [pages]\n")
->>> ahead.names, ahead.counts, ahead.sums
+>>> ahead.names, ahead.samples, ahead.sums
 ((b'hits', b'hit_max_readahead_issue', b'readahead_to_eof'), (b'5', b'2', b'1'), (b'', b'', b''))
->>> ahead.count(b"hits"), ahead.count(b"misses")
-(5, None)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 from lustre.formats import stats
+from lustre.formats.stats import Stats
 
 _NEW_NAMES = {b"hit_max_r-a_issue": b"hit_max_readahead_issue", b"read-ahead_to_EOF": b"readahead_to_eof"}
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAhead:
-    """The file in columns, with digits as printed. The kernel does not print a counter that was never used."""
-
-    start_time: bytes
-    names: tuple[bytes, ...]
-    counts: tuple[bytes, ...]
-    """Number of events (samples)."""
-    minima: tuple[bytes, ...]
-    maxima: tuple[bytes, ...]
-    sums: tuple[bytes, ...]
-    """Sum of pages for counters that tally pages; empty for other counters."""
-    skipped: int
-
-    def count(self, name: bytes) -> int | None:
-        """Return the number of events; None if no event occurred or the release does not count it."""
-        return int(self.counts[self.names.index(name)]) if name in self.names else None
-
-
-def parse(data: bytes) -> ReadAhead:
+def parse(data: bytes) -> Stats:
+    """The samples are events. The kernel does not print a counter that was never used."""
     table = stats.parse(data)
-    names = tuple([_NEW_NAMES.get(name, name) for name in table.names])
-    return ReadAhead(table.start_time, names, table.samples, table.minima, table.maxima, sums=table.sums,
-                     skipped=table.skipped)
+    return replace(table, names=tuple([_NEW_NAMES.get(name, name) for name in table.names]))

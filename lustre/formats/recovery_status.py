@@ -34,11 +34,6 @@ from lustre.formats import fields, header
 
 _FRACTION = re.compile(rb"(\d{1,20}+)(?:/(\d{1,20}+))?")
 _DONE = frozenset({b"INACTIVE", b"COMPLETE"})
-_KNOWN = frozenset({
-    b"status", b"recovery_start", b"recovery_duration", b"time_remaining", b"time_waited", b"connected_clients",
-    b"completed_clients", b"req_replay_clients", b"lock_repay_clients", b"lock_replay_clients", b"evicted_clients",
-    b"replayed_requests", b"queued_requests", b"last_transno", b"next_transno", b"VBR", b"IR", b"non-ready MDTs",
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +59,20 @@ class RecoveryStatus:
 
 
 def parse(data: bytes) -> RecoveryStatus:
-    found = fields.parse(data).values
+    everything = fields.parse(data)
+    found, counts = everything.values, fields.Naturals(everything.values)
     connected, of_connected = _fraction(found.get(b"connected_clients"))
     completed, of_completed = _fraction(found.get(b"completed_clients"))
-
-    def number(name: bytes) -> int | None:
-        return fields.number(found.get(name))
-
     return RecoveryStatus(
         status=found.get(b"status", b""),
-        recovery_duration_seconds=number(b"recovery_duration"),
-        time_remaining_seconds=number(b"time_remaining"),
+        recovery_duration_seconds=counts.get(b"recovery_duration"),
+        time_remaining_seconds=counts.get(b"time_remaining"),
         clients=of_connected if of_connected is not None else of_completed,
         connected_clients=connected,
         completed_clients=completed,
-        evicted_clients=number(b"evicted_clients"),
-        queued_requests=number(b"queued_requests"),
-        skipped=header.skipped_lines(data, len(_KNOWN & found.keys())),
+        evicted_clients=counts.get(b"evicted_clients"),
+        queued_requests=counts.get(b"queued_requests"),
+        skipped=header.skipped_lines(data, everything.understood) + counts.refused,
     )
 
 

@@ -28,8 +28,7 @@ from lustre.formats.histogram import Histogram
 
 _TITLE = re.compile(rb"\Arename_stats:[ \t]*+\n")
 _TIME = re.compile(
-    rb"^- (?:snapshot_time|elapsed_time|(start_time))(?:[ \t]*+:)?[ \t]++([0-9.]{1,40}+)[^\n]*+\n", re.MULTILINE
-)
+    rb"^- (?:snapshot|elapsed|start)_time(?:[ \t]*+:)?[ \t]++[0-9.]{1,40}+[^\n]*+\n", re.MULTILINE)
 _TABLE = re.compile(
     rb"^- (same_dir|crossdir_src|crossdir_tgt):?+[ \t]*+\n"
     rb"((?: ++\d{1,10}+(?:bytes|KB|MB): \{ sample: ++\d{1,20}+, pct: ++\d{1,20}+, cum_pct: ++\d{1,20}+ \}\n)+)",
@@ -44,15 +43,13 @@ _LAST = 1 << 31
 class RenameStats:
     """The tables that have counted at least one rename."""
 
-    start_time: bytes
     histograms: tuple[Histogram, ...]
     """Bounds in bytes; one column."""
     skipped: int
 
 
 def parse(data: bytes) -> RenameStats:
-    times = _TIME.findall(data)
-    understood = (_TITLE.match(data) is not None) + len(times)
+    understood = (_TITLE.match(data) is not None) + len(_TIME.findall(data))
     found: dict[bytes, Histogram] = {}
     for name, body in _TABLE.findall(data):
         rows = _ROW.findall(body)
@@ -61,8 +58,7 @@ def parse(data: bytes) -> RenameStats:
             counts = tuple([int(count) for _, _, count, _ in rows])
             found[name] = Histogram(name, uppers, (counts,), overflow=uppers[-1] >= _LAST)
             understood += 1 + len(rows)
-    start = next((value for is_start, value in times if is_start), b"")
-    return RenameStats(start, tuple(found.values()), header.skipped_lines(data, understood))
+    return RenameStats(tuple(found.values()), header.skipped_lines(data, understood))
 
 
 def after_header(data: bytes) -> bytes:

@@ -31,8 +31,8 @@ prints empty rows up to the 32nd. The parser returns the counts as printed and d
 ...              b"1:\t\t         1  33  33   |          0   0   0\n2:\t\t         2  66 100   |          0   0   0\n")
 >>> rpcs.read_in_flight, rpcs.pending_write_pages, rpcs.dio_in_flight
 (2, 7, None)
->>> rpcs.pages_per_rpc.uppers, rpcs.pages_per_rpc.read
-((1, 2), (1, 2))
+>>> rpcs.pages_per_rpc.uppers, rpcs.pages_per_rpc.columns
+((1, 2), ((1, 2), (0, 0)))
 
 ``form_of`` makes an outline of a text, with which the C module reads the numbers of later texts of the same form
 (``lustre.formats.outline``). It accepts a text under the same conditions as ``parse``; ``parse`` reads all others.

@@ -52,7 +52,7 @@ class Statahead:
 
 
 def parse(data: bytes) -> Statahead:
-    found = fields.parse(data)
-    numbers = {name: fields.number(found.values.get(line)) for line, name in _NAMES.items()}
-    known = sum(value is not None for value in numbers.values())
-    return Statahead(**numbers, skipped=header.skipped_lines(data, known))
+    everything = fields.parse(data)
+    counts = fields.Naturals(everything.values)
+    numbers = {name: counts.get(line) for line, name in _NAMES.items()}
+    return Statahead(**numbers, skipped=header.skipped_lines(data, everything.understood) + counts.refused)

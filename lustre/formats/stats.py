@@ -22,7 +22,7 @@ underscores, as later releases print them.
 >>> stats.names, stats.samples, stats.units, stats.sums
 ((b'read_bytes', b'ioctl'), (b'2', b'3'), (b'bytes', b'reqs'), (b'12288', b''))
 >>> stats.counter(b"read_bytes")
-Counter(samples=2, unit=b'bytes', minimum=4096, maximum=8192, sum=12288)
+Counter(samples=2, unit=b'bytes', sum=12288)
 
 ``outline_of`` makes an outline of a text, with which the C module reads the numbers of later texts of the same form
 (``lustre.formats.outline``).
@@ -52,12 +52,10 @@ _UNITS = {b"usec": b"usecs", b"sec": b"secs", b"regs": b"reqs", b"req": b"reqs",
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """The numbers of one counter; minimum, maximum and sum are 0 if the kernel does not print them."""
+    """The numbers of one counter; the sum is 0 if the kernel does not print it."""
 
     samples: int
     unit: bytes
-    minimum: int
-    maximum: int
     sum: int
 
 
@@ -69,22 +67,18 @@ class Stats:
     names: tuple[bytes, ...]
     samples: tuple[bytes, ...]
     units: tuple[bytes, ...]
-    minima: tuple[bytes, ...]
-    maxima: tuple[bytes, ...]
     sums: tuple[bytes, ...]
     skipped: int
+
+    def count(self, name: bytes) -> int:
+        """Samples of a counter; 0 if it was never used."""
+        return int(self.samples[self.names.index(name)]) if name in self.names else 0
 
     def counter(self, name: bytes) -> Counter | None:
         if name not in self.names:
             return None
         i = self.names.index(name)
-        return Counter(
-            int(self.samples[i]),
-            self.units[i],
-            int(self.minima[i] or 0),
-            int(self.maxima[i] or 0),
-            int(self.sums[i] or 0),
-        )
+        return Counter(int(self.samples[i]), self.units[i], int(self.sums[i] or 0))
 
 
 def parse(data: bytes) -> Stats:
@@ -92,12 +86,12 @@ def parse(data: bytes) -> Stats:
     rows = [row for row in COUNTER.findall(data, head.end) if not header.is_beyond(row[1])]
     skipped = header.skipped_lines(data, head.lines + len(rows))
     if not rows:
-        return Stats(head.start_time, (), (), (), (), maxima=(), sums=(), skipped=skipped)
-    names, samples, units, minima, maxima, sums = zip(*rows, strict=True)
+        return Stats(head.start_time, (), (), (), (), skipped=skipped)
+    names, samples, units, _, _, sums = zip(*rows, strict=True)
     if b" " in b"".join(names):
         names = tuple([name.replace(b" ", b"_") for name in names])
     units = tuple([_UNITS.get(unit, unit) for unit in units])
-    return Stats(head.start_time, names, samples, units, minima, maxima=maxima, sums=sums, skipped=skipped)
+    return Stats(head.start_time, names, samples, units, sums, skipped=skipped)
 
 
 _OF_SQUARES = re.compile(rb" (-?\d{1,20})")

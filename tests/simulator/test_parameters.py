@@ -82,7 +82,7 @@ def test_the_small_ones(cluster: Cluster, files: dict[str, bytes]) -> None:
     reader = f"{DEBUGFS}/llite/lustre-{cluster.clients[1].settings.instance}"
     ahead = read_ahead_stats.parse(files[f"{reader}/read_ahead_stats"])
     model = cluster.clients[1].read_ahead.stats
-    assert dict(zip(ahead.names, ahead.counts, strict=True))[b"hits"] == str(model["hits"].samples).encode()
+    assert dict(zip(ahead.names, ahead.samples, strict=True))[b"hits"] == str(model["hits"].samples).encode()
     flash = pools.parse(files[f"{PROC}/lod/lustre-MDT0000-mdtlov/pools/flash"])
     assert flash.rows == ("lustre-OST0000", "lustre-OST0001")
     assert recovery_status.parse(files[f"{DEBUGFS}/mdt/lustre-MDT0000/recovery_status"]).status == b"INACTIVE"

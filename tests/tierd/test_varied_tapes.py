@@ -260,6 +260,6 @@ def test_a_storm_of_metadata_is_no_noise_on_the_disks(replayed: Replayed, name: 
         done = b"%d" % (500 * 5 * max(0, int(path.partition("/")[0]) - ALONE))
         names = (b"open", b"close", b"mknod", b"unlink") if "/mdt/" in path else (b"setattr", b"destroy", b"punch")
         return [Job(b"mdtest.1009", b"1", b"1", names, (done,) * len(names), (b"usecs",) * len(names),
-                    (done,) * len(names), (b"",) * len(names), (), 0)]
+                    (done,) * len(names), (), 0)]
 
     assert replayed(name, Variation(adds=storm)).findings == ()

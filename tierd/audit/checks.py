@@ -207,8 +207,8 @@ def read_ahead_budget(node: Node) -> Iterator[Line]:
     for fsname, limits in filesystems(node, "llite.max_read_ahead_mb"):
         counts = [read_ahead_stats.parse(text.encode() + b"\n")
                   for device, text in node.texts("llite.read_ahead_stats").items() if device in limits]
-        stopped = sum(each.count(b"hit_max_readahead_issue") or 0 for each in counts)
-        misses = sum(each.count(b"misses") or 0 for each in counts)
+        stopped = sum(each.count(b"hit_max_readahead_issue") for each in counts)
+        misses = sum(each.count(b"misses") for each in counts)
         wanted = min(READ_AHEAD_BYTES, node.memory_bytes // 2 if node.memory_bytes else READ_AHEAD_BYTES) // MIB
         why = (f"Pages that all processes may have read ahead. The limit stopped read-ahead {stopped} times; "
                f"{misses} pages were missed.")
@@ -246,7 +246,7 @@ def strided_reads(node: Node) -> Iterator[Line]:
     """Reads that are not sequential, with a release that cannot read ahead for them."""
     for fsname, texts in by_filesystem(node.texts("llite.read_ahead_stats")).items():
         counts = [read_ahead_stats.parse(text.encode() + b"\n") for text in texts.values()]
-        hits, misses, jumps = (sum(each.count(name) or 0 for each in counts)
+        hits, misses, jumps = (sum(each.count(name) for each in counts)
                                for name in (b"hits", b"misses", b"readpage_not_consecutive"))
         read = hits + misses
         if read < FEW_EVENTS or hits / read >= LOW_HITS or not misses or jumps / misses < JUMPING_SHARE:

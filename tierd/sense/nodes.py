@@ -106,7 +106,7 @@ def read_mounts(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientLoad]:
         yield ClientLoad(
             THIS_NODE, name, device.fsname, time=0.0, seconds=0.0,
             read_ahead={event.decode("ascii", "replace"): float(count)
-                        for event, count in zip(ahead.names, ahead.counts, strict=True)},
+                        for event, count in zip(ahead.names, ahead.samples, strict=True)},
             read_ahead_bytes=MIB * read_number(tree, f"{place}/max_read_ahead_mb"),
             read_ahead_file_bytes=MIB * read_number(tree, f"{place}/max_read_ahead_per_file_mb"),
             statahead=statahead_counts(tree.read(f"{place}/statahead_stats") or b""),

@@ -121,7 +121,7 @@ def sample(capture: Unpack, name: str) -> bytes:
 
 def facts(record: Any, at: str = "") -> dict[str, Any]:
     """Every number and text of a record by its position, to compare a cut file with the whole file."""
-    if isinstance(record, stats.Stats | read_ahead_stats.ReadAhead | job_stats.Job):
+    if isinstance(record, stats.Stats | job_stats.Job):
         return columns(record, at)
     if isinstance(record, tuple) and record and dataclasses.is_dataclass(record[0]):
         named = ((getattr(item, "name", i), item) for i, item in enumerate(record))
