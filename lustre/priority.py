@@ -25,7 +25,7 @@ def run_promptly() -> None:
     """
     _set_nice(min(_nice(), PROMPT_NICE))
     if os.getsid(0) == os.getpid():
-        with suppress(OSError):  # not allowed, or a kernel without groups
+        with suppress(OSError):  # not allowed, /proc is read-only, or a kernel without groups
             Path("/proc/self/autogroup").write_text(str(PROMPT_NICE), encoding="ascii")
 
 

@@ -71,6 +71,11 @@ def test_the_exporter_may_read_and_nothing_else() -> None:
     assert {"DynamicUser", "ProtectSystem"}.isdisjoint(name for name, _ in settings)
 
 
+def test_a_unit_with_a_limit_for_its_session_may_write_the_value() -> None:
+    limited = [pairs(name) for name in UNITS if "LimitNICE" in dict(pairs(name))]
+    assert not any(("BindReadOnlyPaths", "/proc /sys") in settings for settings in limited)
+
+
 def test_the_example_of_a_web_configuration_lacks_its_files_only() -> None:
     with pytest.raises(ConfigError) as caught:
         load_web_config(SYSTEMD / "web.yml")
