@@ -45,17 +45,19 @@ def _lqa_limit(plain: Gauge) -> Gauge:
 
 
 BYTES = (
-    _limit("hard_limit_bytes", "Hard limit on space for the user, group or project."),
+    _limit("hard_limit_bytes", "Hard limit on space for the user, group or project. Id 0 has the default."),
     _limit(
         "soft_limit_bytes",
-        "Soft limit on space for the user, group or project, which may be exceeded during the grace period."),
+        "Soft limit on space for the user, group or project, which may be exceeded during the grace period. Id 0 has"
+        " the default."),
     _limit("granted_bytes", "Space granted to the targets for the user, group or project: used or soon to be used."),
 )
 FILES = (
-    _limit("hard_limit_files", "Hard limit on the number of files for the user, group or project."),
+    _limit(
+        "hard_limit_files", "Hard limit on the number of files for the user, group or project. Id 0 has the default."),
     _limit(
         "soft_limit_files", "Soft limit on the number of files for the user, group or project, which may be"
-        " exceeded during the grace period."),
+        " exceeded during the grace period. Id 0 has the default."),
     _limit(
         "granted_files",
         "Files granted to the metadata targets for the user, group or project: created or soon to be created."),
