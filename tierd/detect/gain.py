@@ -69,6 +69,8 @@ class StreamTrack:
     covariance: Floats
     noise: float
     """Variance of the log rate of a window."""
+    wander: float = WANDER
+    """Variance of the level, each second, as learned before the track: what an act changes is no wandering."""
     rivals_factor: float = 1.0
     """Factor of the multiples of the windows: by the present costs of service, other streams take that much more."""
 
@@ -109,22 +111,23 @@ def extended(known: Mapping[str, StreamTrack], end: float, seconds: float, now: 
              jobs: Sequence[str]) -> Iterator[tuple[str, StreamTrack]]:
     """The tracks of the last seconds with the newest window of the streams at these indexes, by name."""
     # by the costs of the time when each suspect was first seen, so that all windows of a track have one measure of D
-    dose_factor = np.pad(now.dose_factor[every, :RIVALS], ((0, 0), (1, 1)), constant_values=1.0)
+    state = now.state[every]
+    dose_factor = np.pad(state["dose_factor"][:, :RIVALS], ((0, 0), (1, 1)), constant_values=1.0)
     means = now.mean[every] * dose_factor
     covariances = now.covariance[every] * (dose_factor[:, :, None] * dose_factor[:, None, :])
     doses, variances = now.exposure[every] / dose_factor[:, 1:], np.einsum("vii->vi", covariances)[:, 1:]
     numbers = np.stack((doses, means[:, 1:], np.sqrt(np.maximum(variances, 0.0))), axis=2)
     taken = doses[:, :RIVALS] > 0
-    columns = (now.streams.job[every], now.slot[every], taken, now.rate[every], doses[:, RIVALS], now.noise[every],
-               now.dose_factor[every, RIVALS])
-    for at, (job, slots, of_slots, rate, rivals, noise, rivals_factor) in enumerate(
+    columns = (now.streams.job[every], state["slot"], taken, now.rate[every], doses[:, RIVALS], state["noise"],
+               state["wander"], state["dose_factor"][:, RIVALS])
+    for at, (job, slots, of_slots, rate, rivals, noise, wander, rivals_factor) in enumerate(
             zip(*(column.tolist() for column in columns), strict=True)):
         track, names = known.get(jobs[job]), tuple(jobs[number] if number >= 0 else "" for number in slots)
         windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
         newest = StreamWindow(end, now.seconds, log(rate), tuple(compress(names, of_slots)),
                               numbers[at, :RIVALS][taken[at]].tobytes(), rivals=expm1(rivals) / rivals_factor)
         yield jobs[job], StreamTrack((*windows, newest), names, means[at].copy(), covariances[at].copy(), noise,
-                                     rivals_factor=rivals_factor)
+                                     wander=track.wander if track else wander, rivals_factor=rivals_factor)
 
 
 def beside(now: Newest, jobs: Collection[int]) -> Ints:
@@ -192,19 +195,17 @@ def gain(track: StreamTrack, neighbour: str, before: Sequence[StreamWindow],
     if not costs or not since or neighbour not in track.jobs:
         return None
     was, now = track.doses(before), track.doses(since)
-    own = np.zeros(len(was), bool)
-    own[1 + track.jobs.index(neighbour)] = True
+    own = np.arange(len(was)) == 1 + track.jobs.index(neighbour)
     b, b_error = costs[-1]
     still = fmean(each.taken[neighbour] * each.cost[neighbour][0] if neighbour in each.taken else 0.0 for each in since)
     explained = b * float(was[own].sum()) - still
     error = hypot(b_error * float((was - now)[own].sum()), VARIES * explained)
     others, others_error = track.lost_to(np.where(own, 0.0, now - was))
     noise = track.noise * MEDIAN_VARIANCE * (1 / len(before) + 1 / len(since))
-    wandered = WANDER * (fmean(each.end for each in since) - fmean(each.end for each in before))
+    wandered = track.wander * (fmean(each.end for each in since) - fmean(each.end for each in before))
     measured = median(each.log_rate for each in since) - median(each.log_rate for each in before) + others
-    suspects = float(was[1:-1].sum())
     return Gain(explained, max(error, LEAST_ERROR), measured, sqrt(noise + wandered + others_error**2),
-                float(was[own].sum()) / suspects if suspects > 0 else 0.0)
+                float(was[own].sum() / max(was[1:-1].sum(), 1e-9)))
 
 
 def probability_of_loss_to_others(track: StreamTrack, before: Sequence[StreamWindow], since: Sequence[StreamWindow],

@@ -30,6 +30,7 @@ from functools import cached_property
 from math import erf, exp, log, log1p, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tierd.detect.columns import JobKinds, RecentWork, WindowColumns
 from tierd.detect.costs import SATURATED, SPREAD, CostTable, waited_for
@@ -257,13 +258,8 @@ class Newest:
     mean: Floats
     """Of the posterior: level, b of each slot, b of other streams."""
     covariance: Floats
-    slot: Ints
-    """Number of the job of each slot, -1 for a free one."""
-    noise: Floats
-    """Variance of the log rate of a window."""
-    dose_factor: Floats
-    """Factor by which D of each slot has risen, for the same work, since it was first seen; b has fallen as much. The
-    last one is that of the time of other streams, as a multiple of the stream's own."""
+    state: NDArray[np.void]
+    """What is carried on, see :data:`STATE`."""
 
 
 STATE = np.dtype([
@@ -277,7 +273,7 @@ STATE = np.dtype([
     ("prior", float, (SUSPECTS, 4)),
     # smoothed part of the device time; when the job started and was last seen
     ("exposure", float, COLUMNS),
-    # factor by which its device time has risen, for the same work, as costs were learned or other targets the fullest
+    # factor by which D has risen, for the same work, as costs were learned or other targets the fullest: b fell as much
     ("dose_factor", float, COLUMNS),
     ("came_at", float, COLUMNS),
     ("seen_at", float, SUSPECTS),
@@ -355,8 +351,7 @@ class Interference:
         for some in np.array_split(seen, -(-len(seen) // AT_ONCE) or 1):
             self._filter(streams.row[some], np.log(rate[some]), exposure[some], window.seconds)
         now = self.newest = Newest(window.seconds, streams, exposure, rate, *self._posterior(streams.row),
-                                   slot=self._state["slot"][streams.row], noise=self._state["noise"][streams.row],
-                                   dose_factor=self._state["dose_factor"][streams.row])
+                                   state=self._state[streams.row])
         self.rival_losses = self._to_rivals(now, recent, kinds, costs)
         return self._losses(now)
 
@@ -492,9 +487,8 @@ class Interference:
         saturation = streams.saturation[stream]
         limited = costs.limited[target]
         sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
-        error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + limited * (1 - limited) * by_limit**2
-                        + ((1 - saturation) / 2)**2)
-        error = np.minimum(error, PARTIAL)
+        error = np.minimum(np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + limited * (1 - limited) * by_limit**2
+                                   + ((1 - saturation) / 2)**2), PARTIAL)
         return np.column_stack((ELEVATOR * saturation * (1 - limited * by_limit), error, by_limit,
                                 limited * (1 - limited) * (by_limit / error)**2))
 
@@ -757,7 +751,7 @@ class Interference:
         before = np.cumsum(np.take_along_axis(part, order, axis=1), axis=1) - np.take_along_axis(part, order, axis=1)
         at = np.flatnonzero((whole > LEAST_EXPOSURE / 2) & (now.rate > 0))
         named = (np.take_along_axis(part, order, axis=1) > 0) & (before < 0.8 * whole[:, None])
-        suspects = [tuple(now.slot[number, order[number, named[number]]].tolist()) for number in at.tolist()]
+        suspects = [tuple(now.state["slot"][number, order[number, named[number]]].tolist()) for number in at.tolist()]
         costly = np.column_stack((part[at] > 0, np.zeros(len(at), bool)))
         return self._to_columns(now, at, costly, order[at, 0], suspects)
 

@@ -58,7 +58,7 @@ class Bed:
 
     def slots(self) -> list[int]:
         """Numbers of the jobs in the slots of the first stream."""
-        return list(self.model.newest.slot[0].tolist())
+        return list(self.model.newest.state["slot"][0].tolist())
 
     def names(self, jobs: Iterable[int]) -> set[str]:
         return {self.recent.jobs.by_number[job] for job in jobs}
@@ -575,7 +575,7 @@ def test_a_stream_that_varies_by_a_tenth_is_known_to_and_its_arrivals_teach_less
     rng, bed = Random(9), Bed()
     run(bed, (window(n, at(rng, ALONE, noise=0.1)) for n in range(12)))
     run(bed, (window(12 + n, at(rng, ALONE * (1 - share(20)), noise=0.1), small_files("m.2", 20)) for n in range(2)))
-    assert 0.05 < bed.model.newest.noise[0]**0.5 < 0.2
+    assert 0.05 < bed.model.newest.state["noise"][0]**0.5 < 0.2
 
 
 def test_a_stream_that_wanders_is_known_to_and_its_wandering_is_no_loss() -> None:

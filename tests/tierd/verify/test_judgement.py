@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import exp
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -145,6 +147,20 @@ def test_a_rate_that_one_window_predicted_does_not_say_what_was_lost() -> None:
                   SETTINGS)
     assert found.usual / found.contended == pytest.approx(29.6 / 22.3)
     assert found.won_back == pytest.approx((50 / 44 - 1) / (29.6 / 22.3 - 1), abs=0.1)
+
+
+@pytest.mark.parametrize("seed", [3, 5, 10, 11])
+def test_the_interval_allows_for_a_stream_that_wanders(seed: int) -> None:
+    """By 3% from window to window, as the model has learned before the neighbour came; the act brings nothing."""
+    draw, level, windows = Random(seed), 0.0, []
+    for n in range(90):
+        level += draw.gauss(0, 0.03)
+        windows.append(window(n, stream("s.1", (66 if n < 60 else 44) * exp(level)), *(
+            [small_files("m.2", 20, targets=TARGETS if n < 70 else FLASH)] if n >= 60 else [])))
+    act = replace(ACT, begun_at=350.0, acted_at=350.0)
+    found = judge(act, windows, tracked(windows, 300.0, 350.0).known, 450.0, SETTINGS)
+    assert found.regained is not None
+    assert found.regained[1] <= 0 <= found.regained[2]
 
 
 @pytest.mark.parametrize("rate", [45.0, 44.0])
