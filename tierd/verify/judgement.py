@@ -10,10 +10,12 @@ Rates are bytes per second, and metadata operations per second, of each job in a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from itertools import chain
 from math import exp, expm1, isfinite, log, log1p
 from operator import attrgetter
 from statistics import median, quantiles
@@ -23,7 +25,7 @@ from tierd.arrays import any_at_work
 from tierd.detect.gain import StreamTrack, StreamWindow, gain, probability_of_loss_to_others
 from tierd.detect.groups import grouped
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_LOST
-from tierd.model import Finding, Table, Window
+from tierd.model import UNSEEN, Finding, Table, Window
 from tierd.text import Carrier
 from tierd.validators import AtLeastOne, NotNegative, Positive, Share
 
@@ -61,10 +63,9 @@ Rates = Mapping[str, Sequence[float]]
 
 
 def compared_rates(before: Sequence[Window], later: Sequence[Window], of: RatesOf) -> tuple[Rates, Rates]:
-    """Steady rates before and later, without jobs that used a target that was not seen in some of these windows."""
+    """Steady rates before and later, without jobs on targets whose condition changed between these windows."""
     every = (*before, *later)
-    unseen = frozenset[str]().union(*[window.unseen for window in every if window.conditions])
-    in_doubt = jobs_on_targets(every, unseen) if unseen else set()
+    in_doubt = jobs_on_targets(every, changed) if (changed := changed_targets(every)) else set()
 
     def steady(windows: Sequence[Window]) -> Rates:
         found = grouped((job, rate) for window in windows for job, rate in of(window).items() if rate > 0)
@@ -74,11 +75,16 @@ def compared_rates(before: Sequence[Window], later: Sequence[Window], of: RatesO
 
 
 def where_seen(windows: Sequence[Window], job: str) -> list[Window]:
-    """The windows in which all targets that the job uses were seen. In others its rate is unknown."""
-    if all(window.unseen == frozenset() for window in windows):
-        return [*windows]
-    used = {target for window in windows for target, of in window.loads if of == job}
-    return [window for window in windows if window.unseen.isdisjoint(used)]
+    """The windows in which no target that the job uses had a condition that it does not always have."""
+    changed = changed_targets(windows)
+    used = {target for window in windows if changed for target, of in window.loads if of == job and target in changed}
+    return [window for window in windows if used.isdisjoint(window.conditions)]
+
+
+def changed_targets(windows: Sequence[Window]) -> set[str]:
+    """Targets that were not seen in some of these windows, or that became degraded, went into recovery, were full."""
+    windows_of = Counter(chain.from_iterable(window.conditions.items() for window in windows))
+    return {target for (target, why), count in windows_of.items() if why == UNSEEN or count < len(windows)}
 
 
 def jobs_on_targets(windows: Sequence[Window], targets: Collection[str]) -> set[str]:

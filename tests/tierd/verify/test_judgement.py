@@ -24,6 +24,7 @@ FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", TARGETS, "", noise())
 BEGUN = 50.0
 ELSEWHERE = ("lustre-OST0010", "lustre-OST0011")
 FLASH = ("lustre-OST0000",)
+FAR = "lustre-OST0042"
 ACT = Act(FINDING, BEGUN, BEGUN, FLASH)
 NO_LONGER = BEGUN + 10 + 3 * 30
 """Time from which an effect that is not known stays so."""
@@ -232,15 +233,14 @@ def test_rates_are_over_the_seconds_of_each_target() -> None:
 
 
 def test_windows_in_which_a_target_of_the_victim_was_not_seen_do_not_count() -> None:
-    far = ("lustre-OST0042",)
     windows = []
     for n in range(20):
         unseen = 13 <= n < 16
         parts: list[Any] = [stream("s.1", 66 if n >= 10 else 44),
                             small_files("m.2", 20, targets=TARGETS if n < 10 else FLASH)]
         if not unseen:
-            parts.append([JobLoad(far[0], "s.1", write_bytes=1e9, writes=1000.0)])
-        windows.append(window(n, *parts, conditions=dict.fromkeys(far, UNSEEN) if unseen else None))
+            parts.append([JobLoad(FAR, "s.1", write_bytes=1e9, writes=1000.0)])
+        windows.append(window(n, *parts, conditions={FAR: UNSEEN} if unseen else None))
     assert judged(windows).after == pytest.approx(66e6 + 1e9 / 5)
 
 
@@ -268,6 +268,16 @@ def test_others_are_compared_with_all_earlier_windows_even_if_the_finding_came_l
     windows = episode(66, other=(20, 15))
     found = judge(ACT, windows, tracked(windows, found_at=45.0).known, 85.0, SETTINGS)
     assert (found.verdict, set(found.harmed)) == ("harmed-others", {"t.9"})
+
+
+@pytest.mark.parametrize(("when", "verdict"), [(range(12, 20), "helped"), (range(20), "harmed-others")])
+def test_a_target_that_fails_over_elsewhere_is_no_harm_by_the_act(when: range, verdict: str) -> None:
+    """One that is as full all the time explains nothing."""
+    both = (*TARGETS, FAR)
+    windows = [window(n, stream("s.1", 66 if n >= 10 else 44), stream("t.9", 12 if n >= 12 else 20, targets=both),
+                      small_files("m.2", 20, targets=TARGETS if n < 10 else FLASH),
+                      conditions={FAR: "in recovery"} if n in when else None) for n in range(20)]
+    assert judged(windows).verdict == verdict
 
 
 def test_a_job_that_varies_by_itself_is_not_harmed() -> None:
@@ -334,6 +344,12 @@ def test_a_job_is_judged_by_its_own_rate(before: float, after: float, verdict: s
     found = own_judged(own_episode(before, after))
     assert found.verdict == verdict
     assert found.won_back == pytest.approx(after / before - 1)
+
+
+def test_a_job_is_not_judged_by_its_rate_on_a_target_in_recovery() -> None:
+    windows = [window(n, stream("db.4", 5 if n >= 12 else 20, targets=(*TARGETS, FAR)),
+                      conditions={FAR: "in recovery"} if n >= 12 else None) for n in range(20)]
+    assert own_judged(windows).verdict == "too-early"
 
 
 def test_a_job_that_pauses_is_waited_for_and_compared_with_its_last_run() -> None:
