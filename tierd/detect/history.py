@@ -15,7 +15,7 @@ import numpy as np
 
 from tierd.detect.groups import totals
 from tierd.loads import Floats, Loads, NamespaceLoads, Numbers, names_together, together
-from tierd.model import Window
+from tierd.model import UNSEEN, Window
 
 SPAN_SECONDS = 30.0
 """Length of a long window."""
@@ -104,10 +104,11 @@ def loads_in(windows: Collection[Window]) -> int:
 
 
 def summed(parts: Sequence[Window]) -> Window:
-    """Windows that follow each other as one."""
+    """Windows that follow each other as one. A target that was seen last was seen, in its own seconds."""
     last = parts[-1]
+    conditions = {name: why for part in parts for name, why in part.conditions.items() if why != UNSEEN or part is last}
     return Window(parts[0].start, last.end, together([Loads.of(part.loads) for part in parts]),
-                  names_together([NamespaceLoads.of(part.namespace) for part in parts]), last.conditions,
+                  names_together([NamespaceLoads.of(part.namespace) for part in parts]), conditions,
                   storage_work=last.storage_work, spans=totals(each for part in parts for each in part.spans.items()))
 
 

@@ -19,7 +19,7 @@ from tierd.detect.history import (
     without_sizes,
 )
 from tierd.loads import Loads, NamespaceLoads
-from tierd.model import JobLoad, NamespaceLoad, Window
+from tierd.model import UNSEEN, JobLoad, NamespaceLoad, Window
 
 CROWD = [f"small.{n}" for n in range(200)]
 
@@ -66,6 +66,14 @@ def test_when_the_clock_goes_back_nothing_before_is_believed() -> None:
     for n in (100, 101, 102, 3):
         history.add(window(n, stream("s.1", 60)))
     assert [w.start for w in history.windows] == [15.0]
+
+
+def test_a_half_minute_tells_of_a_target_that_was_unhealthy_in_it() -> None:
+    """On a large file system the windows of a verdict are half minutes after 30 s."""
+    history, why = History(900.0), [{"a": "in recovery", "b": UNSEEN}, {"a": UNSEEN}, {}, {}, {}, {"c": UNSEEN}]
+    for n in range(6):
+        history.add(window(n, stream("s.1", 40), conditions=why[n]))
+    assert history.half_minutes[0].conditions == {"a": "in recovery", "c": UNSEEN}
 
 
 def test_after_a_gap_it_starts_again() -> None:
