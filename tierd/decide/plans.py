@@ -123,8 +123,8 @@ def flash_first(component_bytes: int, present: Layout | None, settings: FlashSet
     starts = [component_bytes, *(c.extent_start for c in rest[1:])]
     return Layout((
         Component(0, component_bytes, settings.flash_pool, stripe_count=1),
-        *(Component(start, end, settings.hdd_pool, c.stripe_count if c.stripe_count == -1 else max(c.stripe_count, 1),
-                    c.stripe_size, pattern="raid0,overstriped" if c.overstriped else "raid0")
+        *(Component(start, end, settings.hdd_pool, c.stripe_count or 1, c.stripe_size,
+                    pattern="raid0,overstriped" if c.overstriped else "raid0")
           for c, start, end in zip(rest, starts, [*starts[1:], None], strict=True)),
     ))
 

@@ -129,9 +129,8 @@ def fits_targets(size_bytes: int, stripes: Component, capacity: Capacity) -> boo
     """
     members = capacity.pools[stripes.pool]
     used = min(stripes.stripe_count, len(members))
-    each = size_bytes / used
     fill = [capacity.fill[target] for target in members if target in capacity.fill]
-    short = sum(room.avail_bytes - RESERVE * room.size_bytes < each for room in fill)
+    short = sum(room.avail_bytes - RESERVE * room.size_bytes < size_bytes / used for room in fill)
     return len(members) - short >= used
 
 

@@ -185,8 +185,7 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
     moves = restripe.rewritten(
         finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets, place), place, capacity,
         situation.tables.of(Restripe), saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
-    defaults = restripe.defaults(finding, activities, usual, capacity, why)
-    return Plan((*defaults, *moves.actions), moves.refusals)
+    return Plan((*restripe.defaults(finding, activities, usual, capacity, why), *moves.actions), moves.refusals)
 
 
 def small_files(finding: Finding, situation: Situation) -> Plan:

@@ -106,6 +106,15 @@ def test_a_component_that_is_too_small_is_replaced() -> None:
     assert "90 files outgrew the present first component" in action.reason
 
 
+@pytest.mark.parametrize("count", [-1, -2, -32, 0, 3])
+def test_large_files_keep_their_stripes(count: int) -> None:
+    """Of -2, as ``lfs setstripe -C -2`` sets it, two objects on each target."""
+    present = Layout((Component(pool="hdd", stripe_count=count, pattern="raid0,overstriped"),), composite=False)
+    room = replace(ROOM, default_layouts={"/proj/in": present})
+    (action,) = decide(FINDING, NOISE, [ACTIVITY], room, FlashSettings()).actions
+    assert f"-E -1 -C {count or 1} -p hdd" in " ".join(setstripe_arguments(action.layout))
+
+
 def test_one_large_file_is_moved_whole_or_advised_about() -> None:
     evidence = noise(aggressor_bytes_per_file=0.0)
     fid = Fid(1, 7)
