@@ -148,8 +148,8 @@ def with_arrays(window: Window, arrays: Mapping[str, Collection[str]], classes: 
     joined = np.zeros(len(loads), bool)
     job_of = loads.job.copy()
     for name in dict.fromkeys(name_of[task] for task in rows):
-        small = {task for task in arrays[name]
-                 if not _streams(loads.rows(rows.get(task, [])), namespace.get(task), classes)}
+        small = {task for task in arrays[name] if (task in rows or task in namespace)
+                 and not _streams(loads.rows(rows.get(task, [])), namespace.get(task), classes)}
         here = [row for task in small for row in rows.get(task, ())]
         names = _together(name, [namespace[task] for task in arrays[name] if task in small and task in namespace])
         if not here or _streams(loads.rows(here), names, classes):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.arrays import FEW_TASKS, ArrayTracker, any_at_work, array_of, group_of
+from tests.tierd.worlds import small_files, window
+from tierd.arrays import FEW_TASKS, ArrayTracker, any_at_work, array_of, group_of, with_arrays
+from tierd.detect.profile import Classes
 
 NUMBERS = st.integers(0, 10**7)
 TASK_IDS: tuple[Callable[[int, int], str], ...] = (
@@ -133,3 +136,13 @@ def test_an_array_is_at_work_while_a_task_of_its_name_is() -> None:
 def test_the_name_of_an_array_is_text_whatever_its_directory_holds() -> None:
     """The journal and metrics cannot have a name that is no UTF-8."""
     assert group_of("4242", "/proj/\udcff").encode() == rb"[]@/proj/\udcff"
+
+
+def test_tasks_that_have_ended_cost_no_time() -> None:
+    """A site with thousands of short tasks has tens of thousands in its history, which took a second of each cycle."""
+    tasks = tuple(f"77_{number}" for number in range(100_000))
+    seen = window(0, *(small_files(task, 5) for task in tasks[:9]))
+    begun = process_time()
+    joined = with_arrays(seen, {"77_[]": tasks}, Classes())
+    assert joined.jobs == {"77_[]"}
+    assert process_time() - begun < 0.3
