@@ -191,8 +191,7 @@ class Engine:
     def _slowdowns(self, window: Window) -> SlowdownView:
         """Learn from the newest window what service costs, and what each stream loses."""
         recent = self._recent
-        columns = recent.add(window)
-        kinds = recent.kinds()
+        columns, kinds = recent.add(window), recent.kinds()
         names, pool = pool_numbers(recent.targets, self._facts)
         unhealthy = np.array([recent.targets[target] for target in window.conditions if target in recent.targets],
                              dtype=np.int64)

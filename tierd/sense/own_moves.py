@@ -130,8 +130,7 @@ class OwnJobs:
         return frozenset() if is_other else self._jobs
 
     def _beyond(self, done_bytes: float, window: Window) -> bool:
-        begun = window.end - max(window.seconds, *window.spans.values(), 0.0)
-        files, size_bytes = self._moved(begun - BEFORE_SECONDS)
+        files, size_bytes = self._moved(window.end - max(window.seconds, *window.spans.values(), 0.0) - BEFORE_SECONDS)
         return done_bytes > MIN_BYTES + PASSES * size_bytes + FILE_BYTES * files
 
 

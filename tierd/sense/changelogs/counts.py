@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
-from tierd.loads import Floats, Ints, Names, distinct
+from tierd.loads import Bools, Floats, Ints, Names, distinct
 from tierd.model import MAX_CLIENTS
 from tierd.sense.changelogs.files import FileTable, KeyIndex, grown, pieces
 from tierd.sense.paths import join
@@ -302,26 +302,28 @@ class CountTables:
         self._lister[self._lists:end], self._listed[self._lists:end] = numbers, rows
         self._lists, self._begins = end, None
 
-    def listed(self, numbers: Ints) -> dict[int, list[int]]:
-        """Rows of the files that counts list, in the order of their first records; beyond the limit, the last ones."""
+    def _lists_of(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Where the lists of these counts begin and end."""
         if self._begins is None or len(self._begins) <= len(self.counts.clients):
             order = np.argsort(self._lister[:self._lists], kind="stable")
             self._lister, self._listed = self._lister[order], self._listed[order]
             self._begins = np.searchsorted(self._lister, np.arange(len(self.counts.clients) + 1))
+        return self._begins[numbers], self._begins[numbers + 1]
+
+    def listed(self, numbers: Ints) -> dict[int, list[int]]:
+        """Rows of the files that counts list, in the order of their first records; beyond the limit, the last ones."""
         found = {}
-        for number in numbers.tolist():
-            rows = self._listed[self._begins[number]:self._begins[number + 1]]
-            rows = rows[self.files.present[rows]]
-            found[number] = list(dict.fromkeys(rows.tolist()))[-self._max_listed_files:]
+        for number, begin, end in zip(numbers.tolist(), *self._lists_of(numbers), strict=True):
+            rows = self._listed[begin:end]
+            found[number] = list(dict.fromkeys(rows[self.files.present[rows]].tolist()))[-self._max_listed_files:]
         return found
 
-    def in_use(self, since: float) -> NDArray[np.bool_]:
-        """Whether counts list a file that is open, or was closed since a time by any thread; by their number."""
-        files = self.files
-        used = files.present & ((files.open_count > 0) | (files.closed_at >= since))
-        found = np.zeros(len(self.counts.clients), bool)
-        found[self._lister[:self._lists][used[self._listed[:self._lists]]]] = True
-        return found
+    def in_use(self, numbers: Ints, since: float) -> Bools:
+        """Whether each of these counts lists a file that is open, or was closed since a time by any thread."""
+        begins, ends = self._lists_of(numbers)
+        files, rows = self.files, self._listed[pieces(begins, ends - begins)[1]]
+        used = files.present[rows] & ((files.open_count[rows] > 0) | (files.closed_at[rows] >= since))
+        return np.bincount(np.repeat(np.arange(len(numbers)), ends - begins)[used], minlength=len(numbers)) > 0
 
     def settle(self) -> None:
         """Enforce the limits. Numbers may change."""

@@ -222,7 +222,7 @@ class ActivityTable:
         numbers = counts.of_jobs(jobs)
         recent = counts.last_time[numbers] >= since
         if counting_open and not recent.all():
-            recent |= self._known.in_use(since)[numbers]
+            recent[~recent] = self._known.in_use(numbers[~recent], since)
         found: Ints = numbers[recent]
         return found
 
