@@ -328,8 +328,8 @@ def harmed_by(before: Sequence[Window], later: Sequence[Window], near: Set[str],
     harmed = harmed_jobs(was, now, near - spared, elsewhere, settings)
     if not operations:
         return elsewhere, harmed
-    before, later = ([w for w in windows if not any("-MDT" in target for target in w.unseen)]
-                     for windows in (before, later))
+    mdts = {target for target in changed_targets((*before, *later)) if "-MDT" in target}
+    before, later = ([w for w in windows if mdts.isdisjoint(w.conditions)] for windows in (before, later))
     was, now = compared_rates(before, later, OPERATIONS)
     for job, lost in harmed_jobs(was, now, was.keys() - spared, elsewhere, settings).items():
         harmed[job] = max(lost, harmed.get(job, 0.0))

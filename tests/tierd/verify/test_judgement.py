@@ -44,8 +44,8 @@ def tracked(windows: Sequence[Window], found_at: float = 10.0, acted_at: float =
         columns = recent.add(seen)
         kinds = recent.kinds()
         names, pool = pool_numbers(recent.targets, Facts(pools={"hdd": (*TARGETS, *ELSEWHERE)}))
-        table = learner.table(pool, names, np.array([recent.targets[each] for each in seen.conditions], np.int64),
-                              writes={}, request_msec=np.zeros(len(pool)))
+        unhealthy = [recent.targets[each] for each in seen.conditions if each in recent.targets]
+        table = learner.table(pool, names, np.array(unhealthy, np.int64), writes={}, request_msec=np.zeros(len(pool)))
         model.update(columns, recent_work(recent.windows, kinds, len(recent.jobs.by_number)), kinds, table)
         slowed, acted_for = ([recent.jobs["s.1"]] if begun < seen.end <= until else []
                              for begun, until in ((found_at, acted_at), (acted_at, 1000.0)))
@@ -311,6 +311,13 @@ def test_metadata_operations_of_other_jobs_must_not_get_slower() -> None:
     assert found.verdict == "harmed-others"
     assert found.harmed["db.5"] == pytest.approx(0.4)
     assert judged(windows).verdict == "helped", "an act without data on an MDT takes none of its time"
+
+
+def test_an_mdt_that_fails_over_is_no_harm_by_the_act() -> None:
+    windows = [replace(w, namespace={**w.namespace, "db.5": small_files("db.5", 50 if n < 13 else 30)[1]},
+                       conditions={"lustre-MDT0001": "in recovery"} if n >= 13 else {})
+               for n, w in enumerate(episode(66))]
+    assert judged(windows, on_mdt=True).verdict == "helped"
 
 
 def test_an_aggressor_whose_data_is_on_the_mdt_is_still_at_work() -> None:
