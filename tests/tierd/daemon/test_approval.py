@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.tierd.later import Time
@@ -16,9 +14,7 @@ from tierd.config.act import Mode
 @pytest.fixture
 def asking(site: Site) -> Site:
     """The site in mode ask, with a plan that waits."""
-    site.service.close()
-    site.settings = replace(site.settings, act=replace(site.settings.act, mode=Mode.ASK))
-    site.start()
+    site.restart(act={"mode": Mode.ASK})
     site.run_until_said("waits for approval", before=100)
     return site
 
@@ -57,8 +53,7 @@ def test_an_approved_plan_is_carried_out_and_judged(asking: Site, capsys: pytest
 def test_a_declined_plan_is_put_aside_for_a_day_even_over_a_restart(asking: Site,
                                                                      capsys: pytest.CaptureFixture[str]) -> None:
     shown(capsys, "decline", "f1", site=asking)
-    asking.service.close()
-    asking.start()
+    asking.restart()
     asking.run(until=asking.cluster.now + 60)
     assert kinds_done(asking) == []
     assert "declined by " in shown(capsys, "status", site=asking)

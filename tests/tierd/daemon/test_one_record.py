@@ -161,11 +161,21 @@ def until_closed(site: Site) -> None:
         assert site.cluster.now < 400
 
 
+def nobody_claims_that_it_helped(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    explanation, report = shown(capsys, "explain", "F1", site=site), "\n".join(report_lines(report_of(site), str))
+    for text in (shown(capsys, "status", site=site), report,
+                 re.sub(r"<li>.*?</li>", "", fetched(site, "/case/F1")[1]),  # without what was logged then
+                 explanation.partition("Timeline")[0] + explanation.partition("Evidence:")[2]):
+        assert "helped" not in text
+        assert "regained" not in text
+    assert "undone by hand" in explanation
+    assert "undone by hand" in report
+    assert 'tierd_won_back_ratio{' not in fetched(site, "/metrics")[1]
+
+
 def test_all_views_agree_from_the_plan_that_waits_to_the_next_case(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.service.close()
-    site.settings = replace(site.settings, act=replace(site.settings.act, mode=Mode.ASK))
-    site.start()
+    site.restart(act={"mode": Mode.ASK})
     site.run_until_said("waits for approval", before=100)
     waiting = one_record(site, capsys)
     assert (waiting.state, waiting.active) == ("", True)
@@ -193,10 +203,15 @@ def test_all_views_agree_from_the_plan_that_waits_to_the_next_case(
     site.run(until=site.cluster.now + 5)
     undone = one_record(site, capsys)
     assert (undone.verdict, undone.after, undone.regained, undone.gain_text) == ("taken-back", None, None, "")
+    nobody_claims_that_it_helped(site, capsys)
     site.run_until_said("FOUND", before=site.cluster.now + 300)
     second = one_record(site, capsys, "F2")
     assert (second.active, second.since > undone.since, second.verdict) == (True, True, "")
     assert one_record(site, capsys) == undone
+    assert "Found again as F2 (20" in shown(capsys, "explain", "F1", site=site)
+    explanation = shown(capsys, "explain", "F2", site=site)
+    assert "Found before as F1 (20" in explanation
+    assert "Found again" not in explanation
 
 
 def test_all_views_agree_in_a_dry_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -307,21 +322,3 @@ def test_a_restart_stores_no_point_of_a_curve_twice(site: Site) -> None:
     assert len(set(times)) == len(times) > len(before) - 12
     assert site.sql("SELECT count(*) FROM samples WHERE series GLOB 'case *' GROUP BY time, series HAVING count(*) > 1"
                     ) == []
-
-
-def test_after_an_undo_nobody_claims_that_it_helped(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.run_until_said("KEPT", before=200)
-    until_closed(site)
-    assert "helped" in shown(capsys, "status", site=site)
-    shown(capsys, "undo", "F1", site=site)
-    site.run(until=site.cluster.now + 10)
-    explanation = shown(capsys, "explain", "F1", site=site)
-    said = [shown(capsys, "status", site=site), "\n".join(report_lines(report_of(site), str)),
-            fetched(site, "/case/F1")[1], explanation.partition("Timeline")[0] + explanation.partition("Evidence:")[2]]
-    for text in said:
-        shown_text = re.sub(r"<li>.*?</li>", "", text)  # what was logged then
-        assert "helped" not in shown_text
-        assert "regained" not in shown_text
-    assert "undone by hand" in explanation
-    assert "undone by hand" in said[1]
-    assert 'tierd_won_back_ratio{' not in fetched(site, "/metrics")[1]
