@@ -48,8 +48,8 @@ def test_times_of_options_are_local_and_utc_on_request() -> None:
 
 
 @pytest.mark.parametrize("arguments", [
-    ["history", "--since", "yesterday"], ["history", "--since", "1x"], ["pause", "--for", "2"],
-    ["pause", "--for", "0h"], ["pause", "--for", "-1h"],
+    ["history", "--since", "yesterday"], ["history", "--since", "1x"], ["history", "--last", "0"],
+    ["pause", "--for", "2"], ["pause", "--for", "0h"], ["pause", "--for", "-1h"],
     ["completion", "csh"], ["history", "--outcome", "nonsense"],
     ["report", "--since", "yesterday"], ["report", "--until", "yesterday"], ["whatif", "--until", "yesterday"],
     *([command, option, when] for command, option in (
@@ -70,6 +70,7 @@ def ids(text: str) -> list[str]:
 
 
 def test_history_selects_by_path_job_and_time(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "history", "--outcome", "failed", site=site) == "no acts yet\n"
     site.run(until=60)
     (every,) = ids(shown(capsys, "history", site=site))
     for chosen in (["--path", "/proj"], ["--path", "/proj/ingest/"], ["--job", "ior_stream.1002"],
@@ -77,7 +78,8 @@ def test_history_selects_by_path_job_and_time(site: Site, capsys: pytest.Capture
                    ["--path", f"{site.settings.filesystem.mount}/proj"], ["--since", "1970-01-02"]):
         assert ids(shown(capsys, "history", *chosen, site=site)) == [every], chosen
     for other in (["--path", "/pro"], ["--path", "/proj/ingest/x"], ["--since", "2099-01-01"],
-                  ["--outcome", "failed"], ["--act", "migrate"]):
+                  ["--outcome", "failed"], ["--act", "migrate"],
+                  ["--outcome", "failed", "--long"]):
         assert "no matching acts; all outcomes: 1 done" in shown(capsys, "history", *other, site=site)
     assert failed(capsys, "history", "--case", "D1", site=site) == "the journal has no order D1, but finding F1\n"
     assert "no finding with a job 'nobody'" in failed(capsys, "history", "--job", "nobody", site=site)
@@ -160,17 +162,6 @@ def test_completions_have_every_command_and_are_accepted_by_the_shell(
         script = tmp_path / "completions"
         script.write_text(printed)
         assert subprocess.run([found, "-n", str(script)], check=False).returncode == 0
-
-
-def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
-    script = tmp_path / "completions"
-    script.write_text(completion.completions(parser(), "bash"))
-    for words, expected in ((["pa"], "pause"), (["history", "--ou"], "--outcome"),
-                            (["history", "--outcome", "fai"], "failed")):
-        typed = f"COMP_WORDS=(tierctl {' '.join(words)}); COMP_CWORD={len(words)}"
-        line = f"{typed}; _shtab_tierctl; echo ${{COMPREPLY[@]}}"
-        done = subprocess.run(["bash", "-c", f"source {script}; {line}"], capture_output=True, text=True, check=True)
-        assert done.stdout.split() == [expected]
 
 
 def test_manual_pages_are_those_of_the_parsers(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios import events
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM, world
-from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered, shown
+from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered, failed, shown
 from tierd.act import orders
 from tierd.act.journal.entry import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
@@ -49,8 +49,10 @@ def pool(site: Site, path: str) -> str:
 
 
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])
-def test_moves_that_wait_continue_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str],
-                                               end: Callable[[Site], None]) -> None:
+def test_moves_that_wait_continue_after_a_restart_and_are_reported_once_however_many_cycles_it_takes(
+        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+        end: Callable[[Site], None]) -> None:
+    monkeypatch.setattr(orders, "REQUEUED_PER_CYCLE", 1)
     paths = ["/proj/keep/a", "/proj/keep/b", HOSTILE]
     waiting(site, capsys, *paths)
     end(site)
@@ -59,8 +61,8 @@ def test_moves_that_wait_continue_after_a_restart(site: Site, capsys: pytest.Cap
     status = shown(capsys, "status", site=site)
     assert "3 moves queued, 2.1 MB" in status
     assert "3 moves from before the restart to be checked again" in status
-    site.run(until=site.cluster.now + 10)
-    assert "requeued after a restart: 3 moves of O1" in log_text(site)
+    site.run(until=site.cluster.now + 30)
+    assert [words for words in site.said if "requeued" in words] == ["requeued after a restart: 3 moves of O1"]
     assert {pool(site, path) for path in paths} == {"flash"}
     assert "requeued after a restart" in shown(capsys, "explain", "O1", site=site)
     site.restart()
@@ -175,16 +177,6 @@ def test_moves_of_a_kept_case_continue_too(site: Site) -> None:
     assert "its case is over" not in log_text(site)
     assert len(list(site.service.journal.entries(Outcome.DONE))) > moved + 2
     assert not any(words.startswith("KEPT") for words in site.said), "it is not judged again"
-
-
-def test_requeued_moves_are_reported_once_however_many_cycles_it_takes(site: Site, capsys: pytest.CaptureFixture[str],
-                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    """explain repeated it for each 500 moves."""
-    monkeypatch.setattr(orders, "REQUEUED_PER_CYCLE", 1)
-    waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", HOSTILE)
-    site.restart()
-    site.run(until=site.cluster.now + 30)
-    assert [words for words in site.said if "requeued" in words] == ["requeued after a restart: 3 moves of O1"]
 
 
 def test_moves_of_a_case_continue_with_it(reading: Site) -> None:
@@ -340,11 +332,16 @@ def test_an_undo_continues_after_a_restart(filling: Site, end: Callable[[Site], 
 def test_a_default_layout_whose_outcome_a_kill_lost_is_judged(filling: Site) -> None:
     filling.sql("UPDATE actions SET outcome = 'under way'")
     filling.kill()
+    assert any("found unfinished: set-default-layout of /proj/ingest: done" in sentence for sentence in filling.said)
     (case,) = filling.service.daemon.store
     assert (case.state, [each.entry for each in case.defaults]) == (State.JUDGING, [1])
 
 
-def test_a_failed_undo_is_retried_and_reported_once(filling: Site) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_failed_undo_is_retried_and_reported_once(filling: Site, *, killed: bool) -> None:
+    if killed:
+        filling.service.journal.begin_undo(1, filling.cluster.epoch)
+        filling.kill()
     change = filling.filesystem.set_default_layout
     tries: list[str] = []
 
@@ -360,12 +357,13 @@ def test_a_failed_undo_is_retried_and_reported_once(filling: Site) -> None:
     assert len([sentence for sentence in filling.said if "FAILED default layout" in sentence]) == 1
 
 
-def test_a_dry_run_undoes_nothing_and_holds_an_undo_back(filling: Site) -> None:
+def test_a_dry_run_undoes_nothing_and_holds_an_undo_back(filling: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """It holds no claim: another tierd may be at work."""
     filling.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.DID_NOT_HELP, 0.0,
                                             filling.cluster.epoch - 3600)
     filling.restart(act={"dry_run": True})
     filling.run(until=filling.cluster.now + 15)
+    assert "a dry run changes nothing" in failed(capsys, "undo", "1", site=filling)
     assert "flash" in str(filling.filesystem.layout("/proj/ingest"))
     filling.restart(act={"dry_run": False})
     filling.run(until=filling.cluster.now + 15)

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lustre.layout.model import Component, Layout, same_shape
+from lustre.layout.model import Component, Layout
 from simulator.scenarios import events
-from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, altered, fetched, shown
 from tests.tierd.worlds import noise
 from tierd.act.journal.writer import Journal
@@ -25,25 +24,6 @@ from tierd.daemon.loop import Daemon
 from tierd.daemon.status import StatusSnapshot
 from tierd.daemon.systemd import Notifier
 from tierd.model import Action, Finding
-
-
-def test_an_administrator_sees_the_acts_and_undoes_them(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    before = site.filesystem.layout(NOISE.directory)
-    assert before is not None
-    assert "no findings" in shown(capsys, "status", site=site)
-    site.run(until=35)
-    status = shown(capsys, "status", site=site)
-    assert "finding F1: ior_stream.1002 streams at" in status
-    assert re.search(r"lustre-OST0002  \|[#=+.-]{15,20} *\|  .* # ior_stream.1002 \d+%, = mdt_small.1001 \d+%", status)
-    assert "case F1: mdt_small.1001 against ior_stream.1002 in /proj/ingest, found" in status
-    assert "slowdown: 1." in shown(capsys, "findings", site=site)
-    history = shown(capsys, "history", site=site)
-    assert " 1  20" in history
-    assert "done     set-default-layout  /proj/ingest  first 1M on flash" in history
-    assert "undone: set-default-layout of /proj/ingest: by " in shown(capsys, "undo", "1", site=site)
-    present = site.filesystem.layout(NOISE.directory)
-    assert present is not None
-    assert same_shape(present, before)
 
 
 def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,21 +42,6 @@ def test_changelogs_are_cleared_only_after_the_journal_knows(site: Site) -> None
     kept = Journal(Path(site.settings.act.journal)).positions()
     assert site.filesystem.cleared == {("MDT0000", "cl1"): kept["MDT0000"]}
     assert kept["MDT0000"] > 100
-
-
-def test_a_restart_continues_and_closes_unfinished_acts(site: Site) -> None:
-    site.run(until=55)
-    journal = Journal(Path(site.settings.act.journal))
-    (entry,) = journal.entries()
-    site.sql("UPDATE actions SET outcome = 'under way'")
-    positions = journal.positions()
-    site.restart()
-    assert any("found unfinished: set-default-layout of /proj/ingest: done" in s for s in site.said)
-    assert [e.outcome for e in journal.entries()] == ["done"]
-    site.cluster.advance(5)
-    site.service.cycle()
-    assert journal.positions()["MDT0000"] >= positions["MDT0000"]
-    assert entry.id == 1
 
 
 def test_the_pause_file_stops_everything_until_it_is_removed(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,7 +81,6 @@ def test_every_source_states_its_age(site: Site, capsys: pytest.CaptureFixture[s
 
 
 def test_two_daemons_share_neither_journal_nor_socket_nor_port(site: Site) -> None:
-    assert site.service.web is not None
     port = site.service.web.port
     second = Site(site.cluster, site.filesystem, site.settings, site.folder)
     with pytest.raises(OSError, match="another tierd writes this journal"):

@@ -17,14 +17,13 @@ from lustre.errors import of_errno
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import FINDING
-from tests.tierd.daemon.test_directory_striping import NODES, ON, planned, storm_cluster
-from tests.tierd.site import Site, altered, failed, shown
+from tests.tierd.daemon.test_directory_striping import planned
+from tests.tierd.site import Site, failed, shown
 from tierd.act.guard import JobCheck
 from tierd.act.journal.entry import Entry
 from tierd.act.undo import Search
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.cli.tierctl import main
-from tierd.config.load import parse
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import State
 from tierd.refusal import Reason, Refusal
@@ -76,21 +75,7 @@ def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,
     assert "the journal has no finding F77" in failed(capsys, "undo", "F77", site=reading)
 
 
-def test_one_command_restores_the_default_striping_of_a_storm(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    storm = parse(ON.encode(), "t.toml")
-    site.settings = altered(site.settings, act={"on": storm.act.on}, policies=storm.policies, tables=storm.tables)
-    site.begin_again(storm_cluster(NODES))
-    site.run_until_said("SET default striping of /proj/steps", before=900)
-    undone = shown(capsys, "undo", "F2", site=site)  # of all steps together; F1 is the first one's
-    assert "0 queued moves dropped, 1 directory default to restore" in undone
-    assert "undone: set-default-striping of /proj/steps: by " in undone
-    assert site.filesystem.default_striping("/proj/steps") is None
-    site.run(until=site.cluster.now + 60)
-    assert site.filesystem.default_striping("/proj/steps") is None, "it is not set again at once"
-
-
-def test_a_default_striping_that_cannot_be_restored_is_not_a_success(
+def test_one_command_restores_a_default_striping_that_is_still_that_of_the_act(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.cluster.make_file("/proj/steps/file", 1000)
     site.run(until=5)
@@ -101,6 +86,12 @@ def test_a_default_striping_that_cannot_be_restored_is_not_a_success(
     assert action.striping is not None
     site.filesystem.set_default_striping("/proj/steps", replace(action.striping, stripe_count=1))
     assert "somebody has changed the default striping since" in failed(capsys, "undo", f"F{number}", site=site)
+    site.filesystem.set_default_striping("/proj/steps", action.striping)
+    undone = shown(capsys, "undo", f"F{number}", site=site)
+    assert "0 queued moves dropped, 1 directory default to restore" in undone
+    assert "undone: set-default-striping of /proj/steps: by " in undone
+    assert site.filesystem.default_striping("/proj/steps") is None
+    assert site.service.journal.undone_at("/proj/steps"), "it is not set again at once"
 
 
 def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> None:
@@ -146,16 +137,6 @@ def test_a_layout_from_before_a_restart_is_undone_once(site: Site) -> None:
     site.filesystem.space = lambda: full  # type: ignore[method-assign]  # a flash pool that has run full since
     site.run(until=site.cluster.now + 10)
     assert sum("default layout of /proj/ingest" in sentence and "SET" not in sentence for sentence in site.said) == 1
-
-
-def test_an_undo_that_a_kill_interrupts_goes_on(site: Site) -> None:
-    site.run(until=55)
-    site.service.journal.begin_undo(1, site.cluster.epoch)
-    site.kill()
-    site.run(until=site.cluster.now + 15)
-    assert "flash" not in str(site.filesystem.layout("/proj/ingest"))
-    assert any("UNDONE default layout of /proj/ingest" in sentence for sentence in site.said)
-    assert all(not case.defaults for case in site.service.daemon.store if case.number == 1)
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
@@ -223,35 +204,6 @@ def test_directories_below_one_another_are_not_restored_at_the_same_time(
         site.service.daemon.undoing.go_on()
     assert case.defaults == []
     assert not any("flash" in str(site.filesystem.layout(place)) for place in places)
-
-
-def test_an_interrupted_undo_that_fails_is_logged_once_and_tried_again(
-        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    site.run(until=55)
-    site.service.journal.begin_undo(1, site.cluster.epoch)
-    site.kill()
-
-    def fails(directory: str, layout: Layout | None, _: object = None) -> None:
-        raise of_errno(5, "set layout", directory)
-
-    with monkeypatch.context() as at:
-        at.setattr(site.filesystem, "set_default_layout", fails)
-        site.run(until=site.cluster.now + 20)
-    assert sum("FAILED default layout of /proj/ingest: set layout: Input/output error" in sentence
-               for sentence in site.said) == 1
-    site.run(until=site.cluster.now + 15)
-    assert "flash" not in str(site.filesystem.layout("/proj/ingest"))
-
-
-def test_a_dry_run_undoes_no_act_of_before(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    """It has no claim, so another tierd may hold it."""
-    site.run(until=55)
-    has = site.filesystem.layout("/proj/ingest")
-    site.restart(act={"dry_run": True})
-    assert "a dry run changes nothing" in failed(capsys, "undo", "1", site=site)
-    assert site.filesystem.layout("/proj/ingest") == has
-    site.restart(act={"dry_run": False})
-    assert "undone: set-default-layout of /proj/ingest" in shown(capsys, "undo", "1", site=site)
 
 
 def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(reading: Site) -> None:
@@ -343,16 +295,3 @@ def test_a_failed_undo_is_no_success(site: Site, capsys: pytest.CaptureFixture[s
     )
     assert '"result": "refused"' in printed.out
     assert site.said[reported:] == []
-
-
-def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, "history", "--outcome", "failed", site=site) == "no acts yet\n"
-    site.run(until=55)
-    for form in ([], ["--long"]):
-        assert shown(capsys, "history", "--outcome", "failed", *form, site=site) == (
-            "no matching acts; all outcomes: 1 done\n")
-    site.sql("UPDATE actions SET outcome = 'under way'")
-    assert "/proj/ingest" in shown(capsys, "history", "--outcome", "under way", site=site)
-    with pytest.raises(SystemExit):
-        main(["history", "--last", "0"])
-    assert "'0' is not a whole number of at least 1" in capsys.readouterr().err
