@@ -42,6 +42,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     settings = acting(
         tmp_path, limits={"files_per_second": 50.0, "bytes_per_second": 1e9, "per_pool": FAST, "per_target": FAST},
         drain=DrainSettings(scan_files_per_second=200.0, retry_seconds=5.0))
+    settings = altered(settings, act={"mode": Mode.OBSERVE})  # modes do not apply to an order
     made = Site(cluster, Clearing(cluster), settings, tmp_path)
     made.start()
     yield made
@@ -71,6 +72,23 @@ def make_files(site: Site, count: int = 30) -> None:
                   Component(4 * MIB, None, "hdd", 4)))
     make(site, "/proj/pfl", pfl, 2 * MIB)
     make(site, "/proj/short", pfl, MIB)  # its second component has no object
+
+
+def make_mirrored(site: Site, path: str) -> None:
+    inode = make(site, path, plain(OST))
+    assert inode.layout is not None
+    inode.layout = replace(inode.layout, mirror_count=2)
+
+
+def drain(site: Site) -> None:
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+
+
+def drained(site: Site, count: int = 30) -> None:
+    """Begin a drain of the target with these files."""
+    make_files(site, count)
+    site.run(until=5)
+    drain(site)
 
 
 def on_target(site: Site) -> list[str]:
@@ -112,7 +130,6 @@ def test_every_file_leaves_the_target_within_its_pool_and_is_whole(
             pool = site.filesystem.pools()[part.pool]
             assert {f"lustre-OST{one.ost_index:04x}" for one in part.objects} <= set(pool), inode.path
     wide = site.filesystem.layout("/proj/wide")
-    assert wide is not None
     assert sorted(one.ost_index for one in wide.components[0].objects) == [2, 3, 5]
     assert not any(entry["place"].startswith("/proj/b/elsewhere")
                    for entry in ask(site.socket, {"request": "history", "last": 100})["entries"])
@@ -122,13 +139,13 @@ def test_every_file_leaves_the_target_within_its_pool_and_is_whole(
     assert any(f"drain of {NAME} is complete" in line for line in site.said)
 
 
-def test_a_drain_ends_though_other_moves_go_on(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drain_ends_though_other_moves_go_on(site: Site) -> None:
     """A submission of a million files kept each pass from its end, and the target was never known to be empty."""
     make_files(site, 3)
     site.run(until=5)
     other = Action(ActKind.MIGRATE, plain(3), "", (OrderKind.SUBMISSION, "robinhood", "/other"), path="/other/large")
     site.service.gate._open[10**6] = QueuedMove(other, 99)
-    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    drain(site)
     run_to(site, "empty")
 
 
@@ -166,15 +183,13 @@ def test_a_drain_is_an_order_with_its_own_page_and_no_finding(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.restart(web={"port": 0, "enabled": True}, limits={"files_per_second": 1.0})
     make_files(site, 3)
-    mirrored = make(site, "/proj/<b>", plain(OST))
-    assert mirrored.layout is not None
-    mirrored.layout = replace(mirrored.layout, mirror_count=2)
+    make_mirrored(site, "/proj/<b>")
     site.run(until=5)
-    drained = shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    begun = shown(capsys, "drain-target", "OST0004", "--yes", site=site)
     site.run(until=site.cluster.now + 10)
     path = f"/drain/{NAME}"
     page = fetched(site, path)[1]
-    running = [drained, page, fetched(site, "/order/D1")[1], fetched(site, "/")[1], fetched(site, "/history")[1],
+    running = [begun, page, fetched(site, "/order/D1")[1], fetched(site, "/")[1], fetched(site, "/history")[1],
                fetched(site, "/metrics")[1],
                *(shown(capsys, *words, site=site) for words in (
                    ("status",), ("findings",), ("explain", "D1"), ("explain", "1"), ("history", "--long"),
@@ -223,9 +238,7 @@ def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
     if of_the_daemon:
         site.restart(act={"dry_run": True})
     make_files(site)
-    mirrored = make(site, "/proj/mirrored", plain(OST))
-    assert mirrored.layout is not None
-    mirrored.layout = replace(mirrored.layout, mirror_count=2)
+    make_mirrored(site, "/proj/mirrored")
     site.run(until=5)
     text = shown(capsys, "drain-target", NAME, "--yes" if of_the_daemon else "--dry-run", site=site)
     assert f"drain of {NAME}, begun by " in text
@@ -242,25 +255,6 @@ def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
     assert any("33 files with 34.6 MB there; 32 would move, 1 would stay" in line for line in site.said)
     shown(capsys, "drain-target", NAME, "--dry-run", site=site)
     assert "new objects" not in shown(capsys, "drain-target", NAME, "--end", site=site), "it stopped none"
-
-
-@pytest.mark.parametrize("after", [5.0, 10.0, 15.0])
-def test_a_kill_and_a_restart_lose_nothing(site: Site, after: float) -> None:
-    site.restart(limits={"files_per_second": 1.0})
-    make_files(site)
-    had = contents(site)
-    site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME, "by": "root"})
-    site.run(until=site.cluster.now + after)
-    assert 0 < len(on_target(site)) <= 32
-    site.kill()
-    site.restart(limits={"files_per_second": 50.0})
-    run_to(site, "empty")
-    assert on_target(site) == []
-    assert contents(site) == had
-    done = [entry for entry in ask(site.socket, {"request": "history", "last": 1000})["entries"]
-            if entry["outcome"] == "done"]
-    assert len({entry["place"] for entry in done}) == 32
 
 
 @pytest.mark.parametrize("interruption", ["kill", "pause", "error"])
@@ -298,9 +292,7 @@ def test_no_file_counts_twice_where_a_walk_begins_again(
 
 
 def test_a_walk_continues_after_the_last_finished_directory(site: Site) -> None:
-    make_files(site)
-    site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME})
+    drained(site)
     while "/proj/b" not in str(row(site)["position"]):
         site.run(until=site.cluster.now + 5)
     site.kill()
@@ -313,9 +305,7 @@ def test_a_walk_continues_after_the_last_finished_directory(site: Site) -> None:
 def test_a_pause_stops_the_moves_and_a_resume_finds_the_files_again(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.restart(limits={"files_per_second": 1.0})
-    make_files(site)
-    site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    drained(site)
     site.run(until=site.cluster.now + 10)
     assert ": paused" in shown(capsys, "drain-target", "OST0004", "--pause", site=site)
     site.run(until=site.cluster.now + 5)
@@ -334,9 +324,7 @@ def test_a_pause_stops_the_moves_and_a_resume_finds_the_files_again(
 
 def test_an_ended_drain_moves_nothing_more(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.restart(limits={"files_per_second": 1.0})
-    make_files(site)
-    site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    drained(site)
     site.run(until=site.cluster.now + 10)
     text = shown(capsys, "drain-target", "OST0004", "--end", site=site)
     assert ": ended" in text
@@ -353,13 +341,11 @@ def test_files_that_stay_are_named_with_their_reason(site: Site, capsys: pytest.
     make_files(site, 3)
     busy = make(site, "/proj/busy", plain(OST))
     busy.writers = 1
-    mirrored = make(site, "/proj/mirrored", plain(OST))
-    assert mirrored.layout is not None
-    mirrored.layout = replace(mirrored.layout, mirror_count=2)
+    make_mirrored(site, "/proj/mirrored")
     make(site, "/proj/mine/a", plain(OST))
     site.filesystem.set_xattr("/proj/mine", "user.tierd", b"off")
     site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    drain(site)
     run_to(site, "incomplete")
     assert on_target(site) == ["/proj/busy", "/proj/mine/a", "/proj/mirrored"]
     text = shown(capsys, "drain-target", "OST0004", "--show", site=site)
@@ -382,7 +368,7 @@ def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
     make_files(site)
     before = site.creation.limits(NAME)
     site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    drain(site)
     site.run(until=site.cluster.now + 10)
     assert set(site.creation.limits(NAME).values()) == {0}
     with pytest.raises(OSError, match="No space"):
@@ -410,7 +396,7 @@ def test_an_administrators_limit_is_kept_and_without_permission_none_is_set(
         site.creation.set_limit(NAME, mdt, limit)
     site.restart(drain={"stop_new_objects": stop_new_objects})
     site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME})
+    drain(site)
     run_to(site, "empty")
     assert set(site.creation.limits(NAME).values()) == {limit}
     ask(site.socket, {"request": "drain-target", "target": NAME, "act": "end"})
@@ -419,9 +405,7 @@ def test_an_administrators_limit_is_kept_and_without_permission_none_is_set(
 
 
 def test_files_that_come_meanwhile_are_reported_and_move(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    make_files(site, 6)
-    site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    drained(site, 6)
     while row(site)["passes"] == 1:
         site.run(until=site.cluster.now + 5)
     make(site, "/proj/late", plain(OST))
@@ -444,7 +428,7 @@ def test_nothing_moves_while_acts_are_held(site: Site, change: str) -> None:
         (site.folder / "pause").write_text("quiet\n")
     elif change != "window":
         ask(site.socket, {"request": change, "reason": "quiet"})
-    ask(site.socket, {"request": "drain-target", "target": NAME})
+    drain(site)
     site.run(until=site.cluster.now + 60)
     assert len(on_target(site)) == 8
     assert row(site)["queued_moves"] == 0
@@ -459,19 +443,10 @@ def test_a_drain_says_that_it_waits_for_another_mover(site: Site) -> None:
     for path in large:
         site.filesystem.migrate(path, plain(count=1))
     site.run(until=site.cluster.now + 30)
-    ask(site.socket, {"request": "drain-target", "target": NAME})
+    drain(site)
     site.run(until=site.cluster.now + 30)
     assert "another mover" in str(row(site)["waits_for"])
     assert row(site)["examined"] == 0
-
-
-def test_modes_do_not_apply_to_an_order(site: Site) -> None:
-    site.restart(act={"mode": Mode.OBSERVE})
-    make_files(site, 3)
-    site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME})
-    run_to(site, "empty")
-    assert on_target(site) == []
 
 
 def test_other_targets_that_are_drained_take_no_files(site: Site) -> None:
@@ -487,7 +462,6 @@ def test_other_targets_that_are_drained_take_no_files(site: Site) -> None:
         for part in inode.layout.components if inode.layout else ():
             assert {one.ost_index for one in part.objects} <= {0, 1, 3}, inode.path
     wide = site.filesystem.layout("/proj/wide")
-    assert wide is not None
     assert [one.ost_index for one in wide.components[0].objects] == [3], "two stripes less"
 
 
@@ -523,11 +497,11 @@ def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest
         for index in (2, 3, 5):
             inode = make(site, f"/old/f{index}-{number}", plain(index), 2 * MIB)
             inode.mtime = inode.atime = site.cluster.epoch - 30 * 86400
-    site.settings = altered(site.settings, act={"on": ("imbalance",)},
+    site.settings = altered(site.settings, act={"on": ("imbalance",), "mode": Mode.FULL},
                             tables=Tables({"rebalance": Rebalance(reserve=0.05)}))
     site.start()
     site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    drain(site)
     run_to(site, "empty")
     site.run(until=site.cluster.now + 120)
     assert on_target(site) == []
@@ -539,7 +513,7 @@ def test_a_drain_during_a_stream_reports_that_it_waits_and_continues(
     site.cluster.add(STREAM)
     make_files(site, 12)
     site.run(until=15)
-    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    drain(site)
     site.run(until=40)
     text = shown(capsys, "drain-target", site=site)
     assert f"waits: streams run on its targets ({STREAM.job_id}), and may lose at most 5% to such moves" in text
@@ -562,7 +536,7 @@ def test_files_that_were_found_when_the_file_system_did_not_answer_are_found_aga
         return answer()
 
     site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME})
+    drain(site)
     monkeypatch.setattr(site.filesystem, call, away)
     run_to(site, "empty")
     assert on_target(site) == []
@@ -606,7 +580,7 @@ def test_while_acts_are_held_back_an_end_does_not_claim_that_new_objects_are_all
     site.creation = SimulatedObjectCreation(site.cluster)
     site.restart(drain={"stop_new_objects": True}, web={"port": 0, "enabled": True})
     site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    drain(site)
     run_to(site, "empty")
     shown(capsys, "pause", "night", site=site)
     words = "tierd allows them again for MDT0000, MDT0001 when it may act; on each other MDS"
@@ -626,9 +600,7 @@ def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site, capsys: pytest.Ca
     """It queued all files again in each pass, and ended as incomplete, with no file left."""
     site.creation = SimulatedObjectCreation(site.cluster)
     site.restart(drain={"stop_new_objects": True}, limits={"files_per_second": 1.0})
-    make_files(site)
-    site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    drained(site)
     site.run(until=site.cluster.now + 10)
     site.restart(act={"dry_run": True}, limits={"files_per_second": 50.0})
     left = on_target(site)
@@ -662,16 +634,14 @@ def test_a_file_with_several_names_moves_once(site: Site) -> None:
     for place in ("/proj/a", "/proj/b"):
         site.cluster.namespace.lookup(place).children["link"] = file
     site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME})
+    drain(site)
     run_to(site, "empty")
     entries = ask(site.socket, {"request": "history", "last": 10})["entries"]
     assert [(entry["place"], entry["outcome"]) for entry in entries] == [("/proj/a/file", "done")]
 
 
 def test_a_drain_that_finds_files_in_each_pass_names_no_number_of_files_left(site: Site) -> None:
-    make_files(site, 1)
-    site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME})
+    drained(site, 1)
     number = 0
     while row(site)["phase"] == "running":
         make(site, f"/proj/late{number}", plain(OST))
