@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,18 +15,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 
 from httpserver.connections import SLOW_SECONDS
-from tests.tierd.site import Site, fetched
+from tests.tierd.site import Site
 from tierd.cli import client
 from tierd.cli.tierctl import parser
-from tierd.config.settings import ControlSettings, WebSettings
+from tierd.config.settings import ControlSettings
 from tierd.daemon.answers import Json
 from tierd.daemon.changes import CHANGING_REQUESTS
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.control import MAX_CHANGES, ControlServer, Peer
-from tierd.daemon.web import App, listen
 
 
 class TestPermission:
@@ -45,16 +42,6 @@ class TestPermission:
     def test_without_configuration_only_root_and_ourselves(self) -> None:
         assert ControlSettings().may(os.geteuid(), (), change=True)
         assert not ControlSettings().may(65533, {0}, change=False)
-
-    def test_the_kernel_says_who_asks(self) -> None:
-        one, other = socket.socketpair(socket.AF_UNIX)
-        peer = Peer.of(one)
-        assert peer.uid == os.geteuid()
-        assert peer.groups == {os.getegid(), *os.getgroups()}
-        assert peer.name
-        assert Peer(123456789).name == "uid 123456789"
-        one.close()
-        other.close()
 
     def test_every_changing_request_is_refused_to_a_reader(self, tmp_path: Path) -> None:
         server = ControlServer(str(tmp_path / "s"), lambda r: {"by": r["by"]}, self.ACCESS, CHANGING_REQUESTS)
@@ -104,19 +91,13 @@ def test_a_folder_of_sockets_that_cannot_be_read_is_left_to_the_connection(tmp_p
     assert client.socket_of(parser().parse_args(["status"]), str(unusable)) == str(unusable / "tierd.sock")
 
 
-@pytest.mark.parametrize("line", [
-    b'{"request":"promote"}', b'{"request":"promote","path":3}', b'{"request":"submit","paths":"x"}',
-    b'{"request":"submit","paths":[1]}', b'{"request":"submit","paths":[],"direction":"up"}',
-    b'{"request":"history","last":"x"}', b'{"request":"history","last":-5}', b'{"request":"top","most":null}',
-    b'{"request":"promote","path":"/a\\u0000b"}', b'{"request":"report","since":"x"}', b'[' * 100_000,
-    b"", b"\xff\xfe", b"[]", b'{"request": {"a": []}}', b'{"request":"undo","id":"x"}'])
+@pytest.mark.parametrize("line", [b"[" * 100_000, b"", b"\xff\xfe", b"[]", b'{"request": {"a": []}}'])
 def test_odd_requests_are_answered_and_do_no_harm(site: Site, line: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as to:
         to.connect(site.socket)
         to.sendall(line + b"\n" * bool(line))
         to.shutdown(socket.SHUT_WR)
-        answer = json.loads(to.makefile("rb").read())
-    assert "error" in answer or answer["entries"] == []
+        assert "error" in json.loads(to.makefile("rb").read())
     assert ask(site.socket, {"request": "status"})["paused"] == ""
 
 
@@ -128,10 +109,8 @@ def test_unknown_requests_are_answered_with_what_is_known(site: Site) -> None:
 def test_started_by_hand_the_folder_of_the_socket_is_made(tmp_path: Path) -> None:
     """systemd makes /run/tierd for the unit. If tierd is started by hand, the folder is missing."""
     server = ControlServer(str(tmp_path / "run/tierd/tierd.sock"), lambda _: {"ok": 1})
-    try:
-        assert ask(str(tmp_path / "run/tierd/tierd.sock"), {"request": "status"}) == {"ok": 1}
-    finally:
-        server.close()
+    assert ask(str(tmp_path / "run/tierd/tierd.sock"), {"request": "status"}) == {"ok": 1}
+    server.close()
     assert (tmp_path / "run/tierd").stat().st_mode & 0o777 == 0o755
 
 
@@ -213,6 +192,10 @@ def control(site: Site) -> Iterator[ControlServer]:
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example({"request": "promote"})
+@example({"request": "promote", "path": "/a\0b"})
+@example({"request": "submit", "paths": [], "direction": "up"})
+@example({"request": "history", "last": -5})
 @example({"request": "undo", "id": 1 << 80})
 @example({"request": "undo", "id": float("inf")})
 @example({"request": "history", "last": 1 << 80})
@@ -256,11 +239,10 @@ def held() -> Iterator[ExitStack]:
         yield held
 
 
-def connected(held: ExitStack, address: str | tuple[str, int], said: bytes = b"") -> socket.socket:
-    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
-    one = held.enter_context(socket.socket(family))
-    one.settimeout(None)  # with a time-out, a Unix socket does not wait for a place in the queue
-    one.connect(address)
+def connected(held: ExitStack, path: str, said: bytes = b"") -> socket.socket:
+    one = held.enter_context(socket.socket(socket.AF_UNIX))
+    one.settimeout(None)  # with a time-out, it does not wait for a place in the queue
+    one.connect(path)
     one.settimeout(10)
     one.sendall(said)
     return one
@@ -363,31 +345,3 @@ def test_a_closed_connection_is_explained(path: str) -> None:
         threading.Thread(target=hang_up).start()
         with pytest.raises(ControlError, match=r"connection closed without reply: tierd is stopping"):
             ask(path, {"request": "status"})
-
-
-HALF = {"nothing": b"", "half a line": b"GET /metr", "half a head": b"GET /metrics HTTP/1.1\r\nHost: a\r\n",
-        "half a body": b"POST /-/evaluate HTTP/1.1\r\nContent-Length: 900000\r\n\r\n{"}
-
-
-@pytest.mark.parametrize(("said", "crowd"), [(said, 60 if said else CROWD) for said in HALF.values()], ids=list(HALF))
-def test_many_connections_block_no_scrape(held: ExitStack, said: bytes, crowd: int) -> None:
-    """One crowd is larger than the queue of the port, and is made to wait for seconds by its own kernel."""
-    app = App(CollectorRegistry(), lambda _: {"faults": {}}, lambda: True, lambda: None)
-    server = listen(WebSettings(port=0), app, None)
-    threads = threading.active_count()
-    for _ in range(crowd):
-        connected(held, ("127.0.0.1", server.port), said)
-        assert threading.active_count() <= threads + 32
-    for page in ("metrics", "-/ready"):
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/{page}", timeout=30) as answer:
-            assert answer.status == 200
-    server.close()
-
-
-def test_the_page_says_that_the_journal_cannot_be_read(site: Site) -> None:
-    site.run(until=10)
-    Path(site.settings.act.journal).unlink()
-    for path, request in (("/history", "history"), ("/case/F1", "explain"), ("/job/none", "about")):
-        status, words = fetched(site, path)
-        assert (status, words.partition(";")[0]) == (503, f"{request}: the journal: unable to open database file")
-    assert fetched(site, "/-/healthy")[0] == 200

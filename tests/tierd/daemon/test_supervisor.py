@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.tierd.logged import logged
-from tests.tierd.site import Site, altered
+from tests.tierd.site import Site, altered, fetched
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
 from tierd.config.act import Mode
@@ -43,6 +43,16 @@ def kept(site: Site, tmp_path: Path) -> Supervisor:
     site.service.close()
     (tmp_path / "tierd.toml").touch()
     return Supervisor(tmp_path / "tierd.toml", site.settings, starting(site))
+
+
+@pytest.fixture
+def observing(site: Site, tmp_path: Path) -> Supervisor:
+    """In mode observe. Settings that are not in the file of the test are the settings of the site."""
+    site.service.close()
+    (tmp_path / "tierd.toml").write_text("[act]\nmode = 'observe'\n")
+    made = Supervisor(tmp_path / "tierd.toml", altered(site.settings, act={"mode": Mode.OBSERVE}), starting(site))
+    made.settings = replace(made.settings, filesystem=Settings().filesystem, sense=Settings().sense)
+    return made
 
 
 def test_a_leader_whose_journal_fails_leaves_the_claim_to_its_standby(
@@ -119,46 +129,35 @@ def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
 @pytest.mark.parametrize(("text", "known"), [
     ("mode = 'full'\ndry_run = false\n", True), ("[sense]\nskew_seconds = 20.0\n", False)])
 def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
-        site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, known: bool) -> None:
+        site: Site, observing: Supervisor, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str,
+        known: bool) -> None:
     """To let tierd act after a dry run is a reload, and mostly done while a neighbour is there."""
     caplog.set_level("INFO")
-    site.service.close()
-    path = tmp_path / "tierd.toml"
-    path.write_text("[act]\nmode = 'observe'\n")
-    observing = replace(site.settings, act=replace(site.settings.act, mode=Mode.OBSERVE))
-    supervisor = Supervisor(path, observing, starting(site))
-    # settings that are not in the file of this test are the settings of the site
-    supervisor.settings = replace(supervisor.settings, filesystem=Settings().filesystem, sense=Settings().sense)
-    cycles(site, supervisor, 45)  # the stream alone for 30 s, then its neighbour
-    path.write_text(f"[act]\njournal = '{site.settings.act.journal}'\n{text}")
-    supervisor.reload()
-    cycles(site, supervisor, 100)
+    cycles(site, observing, 45)  # the stream alone for 30 s, then its neighbour
+    (tmp_path / "tierd.toml").write_text(f"[act]\njournal = '{site.settings.act.journal}'\n{text}")
+    observing.reload()
+    cycles(site, observing, 100)
     assert ("baselines are kept" in caplog.text) == known
     assert any(words.startswith("SET default layout") for words in site.said)
     found = [words for words in site.said if words.startswith("FOUND")]
     assert (" started; " in found[-1]) == known, "else by device time"
-    supervisor.close()
+    observing.close()
 
 
 @pytest.mark.parametrize("same_journal", [True, False])
-def test_a_finding_that_holds_keeps_its_number_at_a_reload(site: Site, tmp_path: Path, same_journal: bool) -> None:
-    site.service.close()
-    path = tmp_path / "tierd.toml"
-    path.write_text("[act]\nmode = 'observe'\n")
-    observing = replace(site.settings, act=replace(site.settings.act, mode=Mode.OBSERVE))
-    supervisor = Supervisor(path, observing, starting(site))
-    supervisor.settings = replace(supervisor.settings, filesystem=Settings().filesystem, sense=Settings().sense)
-    cycles(site, supervisor, 80)
+def test_a_finding_that_holds_keeps_its_number_at_a_reload(
+        site: Site, observing: Supervisor, tmp_path: Path, same_journal: bool) -> None:
+    cycles(site, observing, 80)
     assert [each["id"] for each in ask(site.socket, {"request": "findings"})["findings"]] == [1]
     journal = site.settings.act.journal if same_journal else str(tmp_path / "other.sqlite")
-    path.write_text(f"[act]\njournal = '{journal}'\nmode = 'full'\ndry_run = false\n")
-    supervisor.reload()
+    (tmp_path / "tierd.toml").write_text(f"[act]\njournal = '{journal}'\nmode = 'full'\ndry_run = false\n")
+    observing.reload()
     assert len(ask(site.socket, {"request": "findings"})["findings"]) == same_journal, "before the next reading, too"
-    cycles(site, supervisor, 90)
+    cycles(site, observing, 90)
     assert [each["id"] for each in ask(site.socket, {"request": "findings"})["findings"]] == [1]
     assert sum(words.startswith("FOUND noisy-neighbour") for words in site.said) == 2 - same_journal
     assert any(words.startswith("SET default layout") for words in site.said)
-    supervisor.close()
+    observing.close()
     assert Journal(Path(journal)).key_of_finding(2) is None, "counted once"
 
 
@@ -200,11 +199,14 @@ class Failing:
         pass
 
 
+def failing(folder: Path, left: list[None], free: Callable[[Path], int] = lambda _: ROOM_BYTES) -> Supervisor:
+    (folder / "tierd.toml").touch()
+    return Supervisor(folder / "tierd.toml", Settings(), lambda _: Failing(left), free=free)  # type: ignore[arg-type, return-value]
+
+
 def test_a_reload_is_a_reason_to_try_at_once(tmp_path: Path) -> None:
-    (tmp_path / "tierd.toml").touch()
     left: list[None] = [None] * 3
-    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left),  # type: ignore[arg-type, return-value]
-                            free=lambda _: ROOM_BYTES)
+    supervisor = failing(tmp_path, left)
     for _ in range(5):
         supervisor.cycle()
     assert not left
@@ -213,12 +215,10 @@ def test_a_reload_is_a_reason_to_try_at_once(tmp_path: Path) -> None:
     assert supervisor.cycle() == "looked"
 
 
-def test_a_full_disk_that_allows_a_start_is_reported_once(tmp_path: Path,
-                                                                    caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_that_allows_a_start_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     left: list[None] = [None] * 5
-    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left),  # type: ignore[arg-type, return-value]
-                            free=lambda _: ROOM_BYTES)
+    supervisor = failing(tmp_path, left)
     states = [(supervisor.cycle(), len(left)) for _ in range(28)]
     full = "tierd does nothing: /j: the journal: database or disk is full"
     assert {words for words, _ in states[:-1]} == {full}
@@ -229,10 +229,8 @@ def test_a_full_disk_that_allows_a_start_is_reported_once(tmp_path: Path,
 
 
 def test_a_disk_with_room_for_a_few_cycles_is_still_full(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    left: list[None] = [None]
     room = ROOM_BYTES - 1  # closing the journal has freed its write-ahead log
-    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left),  # type: ignore[arg-type, return-value]
-                            free=lambda _: room)
+    supervisor = failing(tmp_path, [None], lambda _: room)
     assert {supervisor.cycle().rpartition(": ")[2] for _ in range(15)} == {"database or disk is full"}
     room = ROOM_BYTES
     assert supervisor.cycle() == "looked"
@@ -289,6 +287,10 @@ def test_requests_are_answered_while_the_journal_fails(site: Site) -> None:
     Path(site.settings.act.journal).unlink()
     with pytest.raises(ControlError, match="history: the journal: unable to open database file"):
         ask(site.socket, {"request": "history"})
+    for path, request in (("/history", "history"), ("/case/F1", "explain"), ("/job/none", "about")):
+        status, words = fetched(site, path)
+        assert (status, words.partition(";")[0]) == (503, f"{request}: the journal: unable to open database file")
+    assert fetched(site, "/-/healthy")[0] == 200
     assert site.service.gate.operating_state.paused, "the pause is in force all the same"
     site.service.journal.db.execute("PRAGMA query_only = OFF")
 
