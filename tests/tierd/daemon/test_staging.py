@@ -108,17 +108,6 @@ def test_a_file_that_is_removed_before_its_turn_is_not_missing(site: Site) -> No
     assert (found.succeeded, found.sentence) == (True, "staged in 4 of 4 files (500 kB) of /proj/d")
 
 
-def test_the_deadline_drops_what_is_not_begun(site: Site) -> None:
-    site.restart(limits=GeneralLimits(files_per_second=0.5))
-    files(site, *(f"/proj/d/{number}" for number in range(50)))
-    stage(site, "/proj/d", seconds=20.0)
-    site.run(until=40)
-    (found,) = state(site)
-    assert found.state == "expired"
-    assert found.outcomes["done"] + found.left_out["not begun when the deadline passed"] == 50
-    assert ask(site.socket, {"request": "status"})["waiting_moves"] == 0
-
-
 def test_a_deadline_passes_though_tierd_is_paused_meanwhile(site: Site) -> None:
     files(site, "/proj/a")
     assert stage(site, "/proj/a", seconds=20.0).stagings
@@ -168,15 +157,6 @@ def test_a_clock_that_is_set_abandons_no_staging(site: Site) -> None:
     site.service._stager._clock = SimpleNamespace(now=lambda: clock.now() + 60.0)
     site.run(until=20)
     assert [each.state for each in state(site)] == ["moving"]
-
-
-def test_a_restart_continues_the_drain(site: Site) -> None:
-    files(site, *(f"/proj/d/{number}" for number in range(5)))
-    stage(site, "/proj/d")
-    site.restart()
-    site.run(until=20)
-    (found,) = state(site)
-    assert (found.state, found.outcomes) == ("ended", {"done": 5})
 
 
 def test_a_staging_plans_its_moves_again_after_a_restart(site: Site) -> None:
@@ -235,15 +215,13 @@ def test_the_user_of_the_scheduler_may_stage_and_nothing_else(tmp_path: Path) ->
     access = ControlSettings(stage_users=frozenset({64030}))
     server = ControlServer(str(tmp_path / "s"), lambda request: {"done": request["request"]}, access, CHANGING_REQUESTS,
                            SCHEDULER_REQUESTS, lambda _: Peer(64030))
-    try:
-        for name in SCHEDULER_REQUESTS:
-            assert ask(str(tmp_path / "s"), {"request": name}) == {"done": name}
-        for name in (CHANGING_REQUESTS | {"status", "history"}) - SCHEDULER_REQUESTS:
-            with pytest.raises(ControlError, match="not allowed"):
-                ask(str(tmp_path / "s"), {"request": name})
-        assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o666
-    finally:
-        server.close()
+    for name in SCHEDULER_REQUESTS:
+        assert ask(str(tmp_path / "s"), {"request": name}) == {"done": name}
+    for name in (CHANGING_REQUESTS | {"status", "history"}) - SCHEDULER_REQUESTS:
+        with pytest.raises(ControlError, match="not allowed"):
+            ask(str(tmp_path / "s"), {"request": name})
+    assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o666
+    server.close()
 
 
 def test_stagings_and_jobs_are_metrics(site: Site) -> None:
