@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +18,11 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
-from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
-from tests.tierd.simulated import NOISE, STREAM, world
+from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched, shown
 from tests.tierd.worlds import TARGETS
-from tierd.acts import Outcome
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon.client import ask
@@ -53,13 +50,10 @@ def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, capsys:
         printed = shown(capsys, *command, site=site)
         assert all(line.isprintable() for line in printed.splitlines()), command
     assert "it helped" in shown(capsys, "explain", "F1", site=site)
-    assert site.service.web is not None
-    for path in ("metrics", ""):
-        with urllib.request.urlopen(f"http://127.0.0.1:{site.service.web.port}/{path}", timeout=10) as answer:
-            page = answer.read().decode()
-        assert "<script>alert" not in page
-        if path == "metrics":
-            assert len(list(text_string_to_metric_families(page))) > 30
+    assert "<script>alert" not in fetched(site, "/")[1]
+    metrics = fetched(site, "/metrics")[1]
+    assert "<script>alert" not in metrics
+    assert len(list(text_string_to_metric_families(metrics))) > 30
     assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"
 
 
@@ -84,36 +78,6 @@ def test_a_finding_about_a_directory_whose_name_is_not_text_ends_nothing(
     site.run_until_said("waits for approval", before=220)
     shown(capsys, "apply", "F2", site=site)
     site.run_until_said("SET", before=240)
-
-
-LOSSES = {
-    "a gap before anything is done": (Event(31, "changelog_gap", {"target": "MDT0000"}), "the table is complete again"),
-    "a gap while it is judged": (Event(57, "changelog_gap", {"target": "MDT0000"}), "the table is complete again"),
-    "a reader thrown out": (Event(31, "changelog_deregistered", {"target": "MDT0000"}), "changelog of MDT0000"),
-    "a reader thrown out while it is judged": (Event(57, "changelog_deregistered", {"target": "MDT0000"}),
-                                               "changelog of MDT0000"),
-}
-
-
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_lost_records_are_reported_while_there_is_a_neighbour_and_nothing_is_guessed(tmp_path: Path,
-                                                                                          name: str) -> None:
-    event, words = LOSSES[name]
-    at = world(tmp_path, jobs=(STREAM, replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)))
-    schedule([event], at.cluster)
-    stale: list[tuple[float, int]] = []
-    while at.cluster.now < 150:
-        begun = len(list(at.journal.entries()))
-        at.run(at.cluster.now + 5)
-        if "changelog" in at.daemon.faults:
-            stale.append((at.cluster.now, len(list(at.journal.entries())) - begun))
-    assert any(words in sentence for sentence in at.said)
-    assert [acts for _, acts in stale if acts] == [], "no act starts while the changelog is stale"
-    assert {entry.outcome for entry in at.journal.entries()} <= {"done", "gone", "refused", "gave-way"}
-    for entry in at.journal.entries(Outcome.DONE):
-        assert entry.place == NOISE.directory or entry.place.startswith(NOISE.directory + "/")
-    acted = bool(list(at.journal.entries(Outcome.DONE)))
-    assert acted == ("thrown out" not in name or "judged" in name), "after a gap the directories are checked again"
 
 
 # Readings with all kinds of wrong values: the loop continues, does nothing unsafe, and reports unusable values

@@ -67,6 +67,14 @@ def test_after_a_real_gap_of_one_mdt_acts_continue(tmp_path: Path) -> None:
     assert len(list(at.journal.entries(Outcome.DONE))) > before
 
 
+def test_no_act_begins_after_a_reader_was_thrown_out(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=(STREAM, READ_AGAIN))
+    schedule([Event(31, "changelog_deregistered", {"target": "MDT0000"})], at.cluster)
+    at.run(150)
+    assert any("changelog of MDT0000" in sentence for sentence in at.said)
+    assert list(at.journal.entries()) == []
+
+
 def test_no_act_begins_in_a_directory_that_is_not_checked_yet(tmp_path: Path) -> None:
     slow = replace(Settings(), limits=replace(Settings().limits, files_per_second=0.5))
     at = world(tmp_path, jobs=(STREAM, READ_AGAIN), settings=slow)

@@ -12,16 +12,11 @@ import pytest
 from lustre.changelog.record import Record
 from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
-from simulator.filesystem import SimulatedFilesystem
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import ExporterLoad, recorded_test_bed
 from tests.conftest import Unpack
-from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM, World, world
-from tierd.act.movers.inspection import PortMover
-from tierd.config.settings import Settings
-from tierd.daemon.node import Node
-from tierd.daemon.service import Service
+from tests.tierd.site import Clearing, Site, acting, altered
 from tierd.model import Window
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.counters import JobEntry
@@ -126,18 +121,6 @@ def test_no_lie_about_a_quiet_system_makes_tierd_act(tmp_path: Path, name: str) 
     assert not any("\x1b" in sentence or "\n" in sentence for sentence in at.said)
 
 
-@pytest.mark.parametrize("name", sorted(REPORTED))
-def test_no_act_starts_while_a_source_lies_and_the_reason_is_logged(tmp_path: Path, name: str) -> None:
-    """The noise begins at 30 s, and would be acted on at 50 s."""
-    at, source = lied_to(tmp_path, STREAM, NOISE)
-    at.run(until=28)
-    source.lie = LIES[name]
-    at.run(until=100)
-    assert list(at.journal.entries()) == []
-    assert source.guard.age.stale
-    assert any(sentence.startswith("blind: exporters: ") for sentence in at.said)
-
-
 def test_a_default_layout_is_undone_before_flash_is_full_even_without_counters(tmp_path: Path) -> None:
     """The noise keeps its files. What was set fills the pool whether tierd sees or not."""
     at, source = lied_to(tmp_path, STREAM, replace(NOISE, keep=100_000, files_per_second=20.0))
@@ -147,12 +130,8 @@ def test_a_default_layout_is_undone_before_flash_is_full_even_without_counters(t
     at.run_until_said("UNDONE default layout of /proj/ingest: pool 'flash' is down to its reserve", before=240)
 
 
-def test_every_lie_is_reported_as_blind_or_by_its_effect() -> None:
-    assert EXPLAINED.keys() | REPORTED.keys() == LIES.keys()
-
-
-@pytest.mark.parametrize(("name", "since"), [
-    (name, since) for name in sorted(LIES) for since in (28, 47, 52) if since > 28 or name not in REPORTED])
+@pytest.mark.parametrize("since", [28, 47, 52])
+@pytest.mark.parametrize("name", sorted(LIES))
 def test_a_lying_source_with_a_neighbour_causes_no_unsafe_act_and_is_explained(tmp_path: Path, name: str,
                                                                                since: int) -> None:
     """It begins before the noise (30 s), just before what is done about it (50 s), and just after; the verdict would
@@ -162,17 +141,20 @@ def test_a_lying_source_with_a_neighbour_causes_no_unsafe_act_and_is_explained(t
     at, source = lied_to(tmp_path, STREAM, NOISE, model=Cluster if single else FluidCluster)
     at.run(until=since)
     source.lie = LIES[name]
-    at.run(until=105 if EXPLAINED.get(name) == "FOUND imbalance" else 95)  # an imbalance lasts before it is found
+    at.run(until=105 if EXPLAINED.get(name) == "FOUND imbalance" else 100)  # an imbalance lasts before it is found
     reported = " ".join(at.said)
     for entry in at.journal.entries():
         assert (entry.kind, entry.place) == ("set-default-layout", NOISE.directory)
-        assert entry.layout_after is not None
         assert entry.layout_after.components[0].pool == "flash"
         assert (entry.layout_after.components[0].extent_end or 0) >= 1 << 20, "the whole small file"
         assert "FOUND noisy-neighbour" in reported
         assert "because new files of mdt_small.1001 load the disks" in reported
         assert entry.outcome == "done", "no wrong value undoes an act that helps"
     assert any(words in reported for words in (EXPLAINED.get(name) or REPORTED[name]).split("|"))
+    if name in REPORTED:
+        assert source.guard.age.stale
+        assert any(sentence.startswith("blind: exporters: ") for sentence in at.said)
+        assert since > 28 or list(at.journal.entries()) == []
     parts = at.journal.judgements.won_back("noisy-neighbour", "flash", 1 << 20)
     assert all(part <= 8.0 for part in parts), "nothing absurd"
     assert len(reported) < 100_000
@@ -224,19 +206,6 @@ def test_no_rate_above_the_truth_and_a_true_verdict(tmp_path: Path, name: str) -
     assert judged.after == pytest.approx(after, rel=0.1)
 
 
-def test_an_answer_that_is_lost_makes_one_longer_window(tmp_path: Path) -> None:
-    at = loaded(tmp_path, ExporterLoad(0.2, 0.4), (STREAM,))
-    at.run(60)
-    at.cluster.exporter_load = ExporterLoad(0.2, 0.4, lost_share=1.0)
-    at.run(70)
-    at.cluster.exporter_load = ExporterLoad(0.2, 0.4)
-    at.run(90)
-    spans = [max(seen.spans.values()) for seen in at.daemon.windows if seen.spans and seen.start > 40]
-    assert max(spans) > 12
-    rates = [seen.moved[STREAM.job_id] for seen in at.daemon.windows if seen.start > 40]
-    assert max(rates) <= 1.05 * min(rates)
-
-
 def without(target: str) -> Callable[[Reading, int], Reading]:
     """As while the exporter of one server does not answer."""
     return lambda reading, _: replace(
@@ -271,11 +240,6 @@ def test_a_finding_is_held_while_a_target_of_its_stream_is_not_seen(tmp_path: Pa
 # Jobs without names and metadata servers without exporters: neither is an error, and both hide findings
 
 
-class Clearing(SimulatedFilesystem):
-    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        raise AssertionError("a dry run clears nothing")
-
-
 def disabled(folder: Path) -> Tree:
     """A client on which ``jobid_var`` was never set: the file as the kernel prints it."""
     (folder / "sys/fs/lustre").mkdir(parents=True)
@@ -293,38 +257,24 @@ def test_a_client_that_names_jobs_is_no_reason(capture: Unpack, tmp_path: Path) 
 @pytest.mark.parametrize("named", [False, True])
 def test_jobs_without_names_are_reported_where_nothing_is_counted(tmp_path: Path, named: bool) -> None:
     cluster = Cluster(recorded_test_bed(), (STREAM,))
-    settings = Settings()
-    act = replace(settings.act, journal=str(tmp_path / "journal.sqlite"), socket=str(tmp_path / "tierd.sock"))
-    said = logged()
-    filesystem = Clearing(cluster)
-    tree = disabled(tmp_path / "client")
-    servers = parameter_files(cluster, tmp_path / "node")
-
-    def read() -> Reading:
-        reading = servers()
-        return reading if named else replace(reading, jobs={})
-
-    node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=read, mdts=["MDT0000"],
-                clock=VirtualClock(cluster), unnamed=lambda: why_jobs_are_unnamed(tree))
-    service = Service(replace(settings, act=act, web=replace(settings.web, enabled=False)), node)
-    for _ in range(3):
-        cluster.advance(5)
-        service.cycle()
-    service.close()
-    assert sum("jobid_var is 'disable'" in words for words in said) == (not named), said
+    tree, read = disabled(tmp_path / "client"), parameter_files(cluster, tmp_path / "node")
+    site = Site(cluster, Clearing(cluster), altered(acting(tmp_path), act={"dry_run": True}), tmp_path, parts={
+        "read": lambda: read() if named else replace(read(), jobs={}), "unnamed": lambda: why_jobs_are_unnamed(tree)})
+    site.start()
+    site.run(until=15)
+    site.service.close()
+    assert sum("jobid_var is 'disable'" in words for words in site.said) == (not named), site.said
+    assert site.filesystem.cleared == {}, "a dry run clears nothing"
 
 
 def test_a_view_without_metadata_servers_is_reported(tmp_path: Path) -> None:
-    at, source = lied_to(tmp_path, STREAM)
-    at.run(until=20)
-    assert "metadata" not in at.daemon.faults
-
     def osts_alone(reading: Reading, _: int) -> Reading:
         osts = frozenset(target for target in reading.targets if "-OST" in target)
         return replace(reading, targets=osts, jobs={key: c for key, c in reading.jobs.items() if key[0] in osts})
 
-    (tmp_path / "fresh").mkdir()
-    fresh, source = lied_to(tmp_path / "fresh", STREAM)
-    source.lie = osts_alone
-    fresh.run(until=20)
-    assert "no metadata target is seen" in fresh.daemon.faults["metadata"]
+    for lie in (None, osts_alone):
+        (folder := tmp_path / str(lie is None)).mkdir()
+        at, source = lied_to(folder, STREAM)
+        source.lie = lie
+        at.run(until=20)
+        assert ("no metadata target is seen" in at.daemon.faults.get("metadata", "")) == (lie is not None)
