@@ -25,7 +25,6 @@ from tierd.daemon.observe import MAX_TRIES, RETRY_SECONDS
 from tierd.daemon.status import device_time_rows
 from tierd.detect.costs import costs_from_json
 from tierd.model import Window
-from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.sense.http_client import SourceError
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import window
@@ -42,20 +41,6 @@ def late(tmp_path: Path, *jobs: object) -> World:
     at = world(tmp_path, jobs=(STREAM, *jobs))  # type: ignore[arg-type]
     at.cluster.advance(BEFORE_TIERD)
     return at
-
-
-def test_a_neighbour_that_was_always_there_is_found_and_moved_off_the_disks(tmp_path: Path) -> None:
-    at = late(tmp_path, ALWAYS_THERE)
-    slow = at.rate(STREAM.job_id, 30, BEFORE_TIERD)
-    sentence = at.run_until_said("FOUND noisy-neighbour", before=BEFORE_TIERD + 60)
-    assert f"alongside {NOISE.job_id} (by device time alone)" in sentence
-    (finding,) = [f for f in at.daemon.findings if f.kind == "noisy-neighbour"]
-    assert (finding.aggressor, finding.victim) == (NOISE.job_id, STREAM.job_id)
-    assert isinstance(finding.evidence, NoisyNeighbourEvidence)
-    assert finding.evidence.lacks_past
-    at.run_until_said("SET default layout", before=BEFORE_TIERD + 70)
-    at.run_until_said("KEPT: it helped", before=BEFORE_TIERD + 200)
-    assert at.rate(STREAM.job_id, at.cluster.now - 30, at.cluster.now) > 1.2 * slow
 
 
 def test_files_are_moved_only_after_the_default_layout_has_helped(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from lustre.layout.directory import DefaultStriping
 from simulator.cluster import Cluster
 from simulator.jobs.metadata import StepFiles
 from simulator.servers.mdt import MdtSettings
-from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed, with_nodes
 from tests.tierd.logged import logged
 from tests.tierd.simulated import World
@@ -168,17 +167,3 @@ def test_a_kill_during_the_act_is_resolved_by_the_directory(tmp_path: Path, was_
         at.filesystem.set_default_striping("/proj/steps", None)
         assert [found for _, found, _ in close_unfinished(at.journal, at.filesystem, at.cluster.epoch)] == [
             Outcome.UNDONE]
-
-
-@pytest.mark.parametrize("files_each", [56, 9], ids=["half a minute", "five seconds"])
-def test_a_job_that_fills_a_directory_in_each_step_is_found_and_its_next_ones_are_striped(
-        files_each: int, tmp_path: Path) -> None:
-    """On a tenth of an MDT, at a tenth of the default threshold: 60 creates a second, of 84 at most."""
-    mdt = MdtSettings(capacity=Capacity(1 << 40, 1 << 26), work_factor=14)
-    job = StepFiles(nodes=8, threads=4, files_each=files_each)
-    cluster = Cluster(replace(with_nodes(recorded_test_bed(), 8), mdts=(mdt, mdt)), (job,))
-    at = simulation.wire(cluster, parse(ON.replace("enter = 1.5", "enter = 50").encode(), "t.toml"), tmp_path)
-    while cluster.now < 120 and not list(at.journal.entries()):
-        at.run(until=cluster.now + 30, cycle_seconds=10)
-    assert [(entry.kind, entry.place) for entry in at.journal.entries()] == [
-        (ActKind.SET_DEFAULT_STRIPING, "/proj/steps")]

@@ -60,18 +60,14 @@ def test_a_dry_run_says_it_once(tmp_path: Path) -> None:
     assert sum(s.startswith("WOULD SET default layout") for s in at.said) == 1
 
 
-@pytest.mark.parametrize("text", ["[act]\non = []\n", "[detect.outgrown_component]\nenabled = false\n"])
-def test_excluded_findings_are_not_acted_on(tmp_path: Path, text: str) -> None:
-    at = lived(tmp_path, OUTGROWING, 150, text)
-    assert at.filesystem.layout("/proj/ingest") == TOO_SMALL
+@pytest.mark.parametrize(("job", "text", "found"), [
+    (OUTGROWING, "[act]\non = []\n", "FOUND outgrown-component"),
+    (OUTGROWING, "[detect.outgrown_component]\nenabled = false\n", ""),
+    (READING, "", "FOUND hot-small-files: py.3 opens")])
+def test_findings_are_acted_on_only_if_configured(tmp_path: Path, job: Job, text: str, found: str) -> None:
+    at = lived(tmp_path, job, 150, text)
     assert list(at.journal.entries()) == []
-    assert any("FOUND outgrown-component" in s for s in at.said) == ("enabled" not in text)
-
-
-def test_hot_small_files_are_reported_and_moved_only_if_configured(tmp_path: Path) -> None:
-    at = lived(tmp_path, READING, 150)
-    assert any("FOUND hot-small-files: py.3 opens" in s for s in at.said)
-    assert list(at.journal.entries()) == []
+    assert [found in s for s in at.said if "FOUND" in s] == [True] * bool(found)
 
 
 def test_hot_small_files_move_to_flash_after_their_directory(tmp_path: Path) -> None:

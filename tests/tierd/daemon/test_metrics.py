@@ -14,7 +14,6 @@ from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext, registry, stream_metrics
 from tierd.daemon.status import snapshot_of
-from tierd.model import Finding
 
 PAIR = {"victim": STREAM.job_id, "aggressor": NOISE.job_id}
 
@@ -35,19 +34,11 @@ def case(metrics: CollectorRegistry) -> dict[str, str]:
     return {name: sample.labels[name] for name in ("id", "victim", "aggressor", "state", "verdict", "reason")}
 
 
-def run_until_found(at: World, before: float = 80) -> Finding:
-    while True:
-        found = [f for f in at.daemon.findings if f.kind == "noisy-neighbour"]
-        if found:
-            return found[0]
-        at.run(until=at.cluster.now + 5)
-        assert at.cluster.now < before
-
-
 def test_a_case_is_exposed_with_its_state_until_after_its_verdict(tmp_path: Path) -> None:
     """The finding ends before the verdict, which closed the case: no scrape saw the verdict."""
     at = world(tmp_path)
-    finding = run_until_found(at)
+    at.run_until_said("FOUND noisy-neighbour", before=80)
+    finding = next(each for each in at.daemon.findings if each.kind == "noisy-neighbour")
     metrics, seen = exposed(at), list[tuple[str, str, int, bool]]()
     targets = {(s.labels["fs"], s.labels["target"]) for s in family(metrics, "tierd_interference_slowdown").samples}
     assert targets == {("lustre", target.removeprefix("lustre-")) for target in finding.targets}
@@ -73,7 +64,7 @@ def test_a_case_has_the_reason_why_nothing_is_done(tmp_path: Path, reason: str) 
     at = world(tmp_path, dry_run=reason == "dry-run", settings=replace(Settings(), act=act))
     if reason == "paused":
         at.gate.operating_state.pause("checking disks")
-    run_until_found(at)
+    at.run_until_said("FOUND noisy-neighbour", before=80)
     at.run(until=at.cluster.now + 10)
     metrics = exposed(at)
     assert case(metrics)["reason"] == reason

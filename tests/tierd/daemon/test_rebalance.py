@@ -79,24 +79,7 @@ def test_a_pool_becomes_even_and_then_nothing_moves(tmp_path: Path) -> None:
     assert len(list(at.journal.entries())) == len(entries), "there is no way back"
     assert at.undo(entries[0], "by tierctl").outcome == "undone"
     layout = at.filesystem.layout(entries[0].place)
-    assert layout is not None
     assert [one.ost_index for one in layout.components[0].objects] == [FULLEST], "the target it came from"
-
-
-def test_a_stream_beside_a_rebalance_keeps_its_throughput_and_the_rebalance_continues(tmp_path: Path) -> None:
-    at = uneven(tmp_path, jobs=(STREAM,))
-    at.run(until=600)
-    before, beside = at.rate(STREAM.job_id, 20, 60), at.rate(STREAM.job_id, 75, 600)
-    assert beside >= 0.98 * before
-    first = len(list(at.journal.entries(Outcome.DONE)))
-    assert first > 0
-    key = "imbalance", "", "fill of lustre-OST0003"
-    refusal = at.gate.queue.delay_of(key)
-    assert refusal is not None
-    assert STREAM.job_id in refusal.sentence
-    assert at.gate.queue.gives_way
-    at.run(until=800)
-    assert len(list(at.journal.entries(Outcome.DONE))) > first
 
 
 def test_a_rebalance_is_judged_after_its_last_file(tmp_path: Path) -> None:
@@ -165,24 +148,3 @@ def test_a_dry_run_moves_nothing_and_names_each_file_once(tmp_path: Path) -> Non
     places = [entry.place for entry in at.journal.entries()]
     assert places
     assert len(set(places)) == len(places)
-
-
-def test_a_new_empty_target_is_filled(tmp_path: Path) -> None:
-    """Four targets are alike; a fifth is added to the pool."""
-    at = uneven(tmp_path, files=0)
-    at.cluster.make_directory("/wide", Layout((Component(pool="hdd"),), composite=False))
-    for target in (2, 3, 4):
-        template = Layout((Component(pool="hdd", stripe_offset=target),), composite=False)
-        at.cluster.make_directory(f"/of{target}", template)
-        for number in range(45):
-            inode = at.cluster.make_file(f"/of{target}/f{number:02d}", 8 * MIB)
-            inode.mtime = inode.atime = at.cluster.epoch - 30 * DAY
-    assert used(at)[3] < 0.1
-    at.run(until=600)
-    assert any("lustre-OST0005 is" in sentence and "FOUND imbalance" in sentence for sentence in at.said)
-    after = used(at)
-    assert max(after) - min(after) < 0.16
-    moved = {index for entry in at.journal.entries() if entry.layout_after
-             for index in entry.layout_after.components[0].ost_list}
-    assert moved == {5}
-
