@@ -25,17 +25,11 @@ from tests.tierd.logged import LISTENING
 from tests.tierd.simulated import COVERING, STREAM
 from tests.tierd.site import READ_AGAIN, Clearing, Site, acting
 from tierd.act.journal.entry import Entry
-from tierd.act.movers.inspection import PortMover
 from tierd.acts import ActKind, Outcome
-from tierd.config.settings import Settings
 from tierd.daemon.activities import Activity, describe_acts
 from tierd.daemon.client import ask
-from tierd.daemon.node import Node
-from tierd.daemon.service import Service
 from tierd.logs import heard
 from tierd.model import Action
-from tierd.sense.readings import Reading
-from tierd.simulation.world import VirtualClock, parameter_files
 
 LOOK_SECONDS, CALL_SECONDS = 10.0, 2.0
 ONSET = 100.0
@@ -79,15 +73,17 @@ class Busy:
     """A service with parallel activities in virtual time, and a client with occasional requests."""
 
     at_once: VirtualScheduler
-    cluster: Cluster
+    site: Site
     filesystem: Slow
-    settings: Settings
-    service: Service
     steps: Counter[str] = field(default_factory=Counter)
     look_seconds: float = 0.0
     said: list[tuple[float, str]] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
     """How long answers took."""
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.site.cluster
 
     def when(self, words: str) -> float:
         return next((time for time, sentence in self.said if words in sentence), float("inf"))
@@ -95,19 +91,16 @@ class Busy:
     def moved(self) -> list[float]:
         """When files were moved."""
         return sorted(entry.intended_at - self.cluster.epoch + self.cluster.now
-                      for entry in self.service.journal.entries(Outcome.DONE) if entry.kind == "migrate")
+                      for entry in self.site.service.journal.entries(Outcome.DONE) if entry.kind == "migrate")
 
     def ask(self) -> None:
         """As tierctl would, and systemd's watchdog."""
         for request in ({"request": "status"}, {"request": "findings"}, {"request": "explain", "id": "F1"}):
             begun = self.cluster.now
-            if request["request"] != "explain" or self.service.journal.key_of_finding(1):
-                self.service.answer(request)
+            if request["request"] != "explain" or self.site.service.journal.key_of_finding(1):
+                self.site.service.answer(request)
             self.waited.append(self.cluster.now - begun)
-        assert self.service.beat()
-
-    def status(self) -> Mapping[str, Any]:
-        return self.service.answer({"request": "status"})
+        assert self.site.service.beat()
 
 
 class VirtualWake(threading.Event):
@@ -143,19 +136,11 @@ def busy(tmp_path: Path) -> Iterator[Busy]:
     cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, start_seconds=ONSET, keep=2000)))
     with VirtualScheduler(cluster) as at_once:
         filesystem = Slow(cluster, at_once.sleep)
-        settings = acting(tmp_path)
-        read = parameter_files(cluster, tmp_path / "node")
-        said: list[tuple[float, str]] = []
-
-        def reading() -> Reading:
-            at_once.sleep(made.look_seconds)
-            return read()
-
-        LISTENING.enter_context(heard(lambda words: said.append((cluster.now, words))))
-        service = Service(settings, Node(
-            filesystem=filesystem, mover=PortMover(filesystem), read=reading, mdts=["MDT0000", "MDT0001"],
-            clock=VirtualClock(cluster), executor=at_once.executor(8)))
-        made = Busy(at_once, cluster, filesystem, settings, service, said=said)
+        site = Site(cluster, filesystem, acting(tmp_path), tmp_path, parts={"executor": at_once.executor(8)},
+                    before_reading=lambda: at_once.sleep(made.look_seconds))
+        made = Busy(at_once, site, filesystem)
+        LISTENING.enter_context(heard(lambda words: made.said.append((cluster.now, words))))
+        site.start()
 
         def counted(activity: Activity) -> threading.Event:
             def step() -> None:
@@ -173,18 +158,18 @@ def busy(tmp_path: Path) -> Iterator[Busy]:
             at_once.spawn(activity.name, going_on)
             return wake
 
-        service.start(counted)
-        at_once.every("look", settings.sense.cycle_seconds, service.cycle)
+        site.service.start(counted)
+        at_once.every("look", site.settings.sense.cycle_seconds, site.service.cycle)
         at_once.every("ask", 3.0, made.ask)
         yield made
         at_once.close()
-        service.close()
+        site.service.close()
 
 
 def test_an_idle_daemon_runs_each_activity_about_once_a_cycle(busy: Busy) -> None:
     """Looking for work every half second woke the processor four times a second on a node with nothing to do."""
     cycles = 20
-    busy.at_once.run_until(cycles * busy.settings.sense.cycle_seconds)
+    busy.at_once.run_until(cycles * busy.site.settings.sense.cycle_seconds)
     assert cycles / 2 < busy.steps["move"] <= 2 * cycles + 1
     assert busy.steps["default-layouts"] <= 2 * cycles + 1
     assert busy.steps["journal"] <= 2 * cycles + 1
@@ -196,9 +181,9 @@ def test_a_queued_act_and_the_end_of_a_pause_wake_an_activity(busy: Busy, queued
     before = busy.steps["move"]
     if queued:
         action = Action(ActKind.MIGRATE, COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)
-        busy.service.gate.submit([action], 1)
+        busy.site.service.gate.submit([action], 1)
     else:
-        busy.service.answer({"request": "resume"})
+        busy.site.service.answer({"request": "resume"})
     busy.at_once.run_until(ONSET - 2.4)
     assert busy.steps["move"] == before + 1
 
@@ -220,14 +205,14 @@ def test_files_move_and_a_verdict_comes_however_long_looks_and_calls_take(busy: 
     longest = max(later - earlier for earlier, later in pairwise(moved))
     assert longest < 60
     assert max(busy.waited) == 0, "answers wait for no activity"
-    assert busy.service.activities.alive()
+    assert busy.site.service.activities.alive()
 
 
 def test_status_names_the_steps_that_wait(busy: Busy) -> None:
     busy.at_once.run_until(ONSET)
     busy.filesystem.seconds = 1000.0
     busy.at_once.run_until(ONSET + 240)
-    status = busy.status()
+    status: Mapping[str, Any] = busy.site.service.answer({"request": "status"})
     assert {each["name"] for each in status["activities"] if each["under_way_seconds"] > 60} >= {"facts", "plan"}
     assert any("has taken" in words and "does not answer" in words for _, words in busy.said)
     assert status["last_cycle"] > busy.cluster.epoch - 10, "the view is as fresh as ever"
@@ -267,6 +252,10 @@ def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Pa
         service.cycle()
     status = ask(settings.act.socket, {"request": "status"})
     assert (status["under_way_moves"], status["cycles"]) == (1, 6)
+    for request in ({"request": "submit", "paths": ["/proj/x"]}, {"request": "history"}, {"request": "top"},
+                    {"request": "explain", "id": "O1"}, {"request": "pause"}):
+        assert ask(settings.act.socket, request, 10.0), "no answer waits for it"
+    assert ask(settings.act.socket, {"request": "status"})["paused"].startswith("by ")
     closing = threading.Thread(target=service.close)
     closing.start()
     door.open.set()

@@ -167,19 +167,29 @@ def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypat
         assert logged == "setting default layouts has taken 70 s so far: set-default-layout of /proj/ingest"
 
 
+class Hanging(ClaimFolder):
+    """A folder whose entries cannot be touched while the door is shut."""
+
+    door = Door()
+
+    def touch(self, name: str) -> None:
+        self.door()
+        super().touch(name)
+
+
 def test_the_watchdog_is_notified_while_the_claim_cannot_be_renewed(site: Site, tmp_path: Path) -> None:
     """The claim is on the file system. Renewing it in the thread that notifies the watchdog got the process killed."""
-    door = Door()
-    claim = Claim(Hanging(door), "we", lambda: site.cluster.now, ClaimSettings())
+    folder = Hanging(tmp_path / "claim")
+    claim = Claim(folder, "we", lambda: site.cluster.now, ClaimSettings())
     assert claim.hold() is None
     site.service.node = replace(site.service.node, claim=claim)
-    door.open.clear()
+    folder.door.open.clear()
     with systemd_socket(tmp_path) as (systemd, notify), heartbeats(site.service, notify, 0.01):
         try:
-            assert door.waiting.wait(10)
+            assert folder.door.waiting.wait(10)
             assert [systemd.recv(100) for _ in range(50)] == [b"WATCHDOG=1"] * 50
         finally:
-            door.open.set()
+            folder.door.open.set()
 
 
 def test_the_claim_is_renewed_while_an_act_ends_before_a_stop(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,38 +210,6 @@ def systemd_socket(folder: Path) -> Iterator[tuple[socket.socket, Notifier]]:
         systemd.bind(str(folder / "notify"))
         systemd.settimeout(10)
         yield systemd, Notifier({"NOTIFY_SOCKET": str(folder / "notify")})
-
-
-class Hanging(ClaimFolder):
-    """A folder whose entries cannot be touched while the door is shut."""
-
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self._made: dict[str, str] = {}
-
-    def prepare(self) -> None:
-        """There is none."""
-
-    def names(self) -> list[str]:
-        return list(self._made)
-
-    def make(self, name: str, content: str) -> None:
-        self._made[name] = content
-
-    def content(self, name: str) -> str:
-        return self._made[name]
-
-    def stamp(self, name: str) -> int:
-        return 0
-
-    def touch(self, name: str) -> None:
-        self._door()
-
-    def free(self, name: str) -> None:
-        self._made.clear()
-
-    def remove(self, name: str) -> None:
-        del self._made[name]
 
 
 def test_a_start_that_waits_asks_systemd_for_more_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

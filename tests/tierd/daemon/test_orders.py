@@ -11,7 +11,6 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from simulator.scenarios import events
-from tests.tierd.daemon.test_hung_filesystem import Door, in_a_thread
 from tests.tierd.site import HOSTILE, Site, failed, shown
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
@@ -23,22 +22,6 @@ from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.daemon.client import ask
 from tierd.daemon.control import ControlServer
-
-
-def test_a_drain_finishes_the_queue_and_starts_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(40):
-        site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
-    shown(capsys, "promote", "/proj/keep", site=site)
-    site.run(until=5)
-    shown(capsys, "drain", site=site)
-    assert "DRAINING: by " in shown(capsys, "status", site=site)
-    assert re.search(r"\d+ moves left", shown(capsys, "status", site=site))
-    site.run(until=60)
-    history = ask(site.socket, {"request": "history", "last": 100})["entries"]
-    assert {(e["kind"], e["outcome"]) for e in history} == {("migrate", "done")}
-    assert len(history) == 40
-    shown(capsys, "resume", site=site)
-    assert "DRAINING" not in shown(capsys, "status", site=site)
 
 
 def test_an_order_says_what_it_leaves_to_another(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,11 +68,17 @@ def test_a_command_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixt
     shown(capsys, "promote", "/proj/keep", site=site)
     chosen = parser().parse_args(["drain", "--socket", site.socket, "--wait"])
     site.run(until=5)
+    shown(capsys, "drain", site=site)
+    status = shown(capsys, "status", site=site)
+    assert "DRAINING: by " in status
+    assert re.search(r"\d+ moves left", status)
     assert client.wait_for_queue(chosen, {}, Napping(site)) == 0
     assert capsys.readouterr().out.endswith("ended while waiting: 30 migrate done\n")
-    assert len(ask(site.socket, {"request": "history", "last": 100})["entries"]) == 30
+    history = ask(site.socket, {"request": "history", "last": 100})["entries"]
+    assert [(each["kind"], each["outcome"]) for each in history] == [("migrate", "done")] * 30
     assert shown(capsys, "drain", "--wait", site=site).endswith("no acts ended while waiting\n")
     shown(capsys, "resume", site=site)
+    assert "DRAINING" not in shown(capsys, "status", site=site)
     shown(capsys, "demote", "/proj/keep", site=site)
     shown(capsys, "pause", "enough", site=site)
     assert client.wait_for_queue(chosen, {}) == 1
@@ -107,7 +96,6 @@ def test_a_directory_is_promoted_and_demoted(site: Site, capsys: pytest.CaptureF
     assert "queued 2 files" in shown(capsys, "promote", "/proj/keep", site=site)
     site.run(until=20)
     for inode in (small, large):
-        assert inode.layout is not None
         assert inode.layout.components[0].pool == "flash"
     assert "left out: 2: the file is in pool 'flash' already" in shown(capsys, "promote", "/proj/keep", site=site)
     shown(capsys, "demote", "/proj/keep", site=site)
@@ -129,7 +117,6 @@ def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
     small.layout = site.cluster.placement.create(Layout((on_mdt, Component(65536, None, pool="hdd"))))
     shown(capsys, "demote", "/proj/keep", site=site)
     site.run(until=20)
-    assert small.layout is not None
     assert [(c.on_mdt, c.pool) for c in small.layout.components] == [(False, "hdd")]
 
 
@@ -232,20 +219,6 @@ def test_the_undo_of_an_order_drops_what_is_queued_of_it(site: Site, capsys: pyt
     moved = [entry.place.split("/")[2] for entry in site.service.journal.entries(Outcome.DONE)]
     assert (moved.count("keep"), moved.count("old"), dropped > 20) == (40 - dropped, 40, True)
     assert site.sql("SELECT * FROM waiting_moves") == []
-
-
-def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    site.run(until=10)
-    site.cluster.make_file("/proj/keep/large", 1 << 20)
-    ask(site.socket, {"request": "promote", "path": "/proj/keep/large"})
-    door, migrate = Door(), site.filesystem.migrate
-    monkeypatch.setattr(site.filesystem, "migrate", lambda path, layout: (door(), migrate(path, layout))[1])
-    with in_a_thread(site.service.cycle, door):
-        for request in ({"request": "submit", "paths": ["/proj/x"]}, {"request": "status"}, {"request": "history"},
-                        {"request": "top"}, {"request": "explain", "id": "O1"}, {"request": "pause"}):
-            assert ask(site.socket, request, 10.0)
-        assert ask(site.socket, {"request": "status"})["under_way_moves"] == 1
-    assert ask(site.socket, {"request": "status"})["paused"].startswith("by ")
 
 
 def test_a_full_inbox_asks_to_try_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
