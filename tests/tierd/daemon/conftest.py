@@ -1,5 +1,16 @@
 """Fixtures of tests.tierd.port, for every test of this folder."""
 
-from tests.tierd.port import serving
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.tierd.port import Port, serving
 
 __all__ = ["serving"]
+
+
+@pytest.fixture
+def port(serving: Callable[..., Port]) -> Port:
+    return serving()

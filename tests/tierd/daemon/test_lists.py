@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -74,7 +73,6 @@ def test_equal_rows_keep_their_order() -> None:
 def test_a_job_and_its_targets_and_cases(site: Site) -> None:
     site.run(until=200)
     stream = about(site, job=STREAM.job_id)
-    assert stream.job is not None
     assert stream.job.targets == stream.all_beside == 4
     assert sum(row.write_bytes for row in stream.beside) == pytest.approx(stream.job.write_bytes)
     (case,) = stream.cases
@@ -114,11 +112,6 @@ def test_a_job_that_has_ended_keeps_its_page(site: Site) -> None:
 
 
 # The page without a daemon
-
-
-@pytest.fixture
-def port(serving: Callable[..., Port]) -> Port:
-    return serving()
 
 
 def test_hostile_names_are_links_that_find_them(port: Port) -> None:
@@ -223,19 +216,13 @@ class Remembering:
 
 
 @pytest.fixture
-def remembering(site: Site) -> Callable[[], Remembering]:
-    def restarted() -> Remembering:
-        made = Remembering()
-        site.service.close()
-        site.start()
-        site.service.reading.prometheus = made
-        return made
-    return restarted
+def prometheus(site: Site) -> Remembering:
+    made = Remembering()
+    site.service.reading.prometheus = made
+    return made
 
 
-def test_prometheus_is_asked_first_and_not_at_each_status(site: Site,
-                                                          remembering: Callable[[], Remembering]) -> None:
-    prometheus = remembering()
+def test_prometheus_is_asked_first_and_not_at_each_status(site: Site, prometheus: Remembering) -> None:
     found = rates(site, job="a", seconds=86400)
     assert (found.source, found.points) == ("Prometheus", ((1.0, 2.0, 3.0, 4.0, 5.0),))
     rates(site, job="a", seconds=86400)
@@ -247,8 +234,7 @@ def test_prometheus_is_asked_first_and_not_at_each_status(site: Site,
     assert len(prometheus.asked) == 2
 
 
-def test_the_journal_answers_if_prometheus_does_not(site: Site, remembering: Callable[[], Remembering]) -> None:
-    prometheus = remembering()
+def test_the_journal_answers_if_prometheus_does_not(site: Site, prometheus: Remembering) -> None:
     prometheus.problem = SourceError("http://p:9090: no complete answer within 5 s")
     site.run(until=130)
     found = rates(site, job=STREAM.job_id)

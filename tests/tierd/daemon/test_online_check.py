@@ -33,16 +33,6 @@ def test_a_configuration_that_fits_the_file_system_is_accepted() -> None:
     assert found('[sense]\nmdts = ["MDT0000"]\nexporters = ["http://a:1/metrics"]') == []
 
 
-def test_pools_that_the_file_system_lacks_are_named_with_those_it_has() -> None:
-    (one,) = found('[small_files_to_flash]\nflash_pool = "nvme"')
-    assert one.location == ("small_files_to_flash", "flash_pool")
-    assert one.sentence == "lustre has no pool 'nvme'; its pools: flash, hdd, spare"
-    assert one.fatal
-    (empty,) = found('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "spare"')
-    assert empty.location == ("scopes", 0, "small_files_to_flash", "hdd_pool")
-    assert empty.sentence == "pool 'spare' of lustre has no targets: lctl pool_add"
-
-
 def media(**flash: int) -> Node:
     samples = [f'lustre_osd_nonrotational{{fs="lustre",target="{name}"}} {value}\n' for name, value in flash.items()]
     text = "".join(samples)
@@ -50,14 +40,30 @@ def media(**flash: int) -> Node:
 
 
 EXPORTER = '[sense]\nexporters = ["http://a:1/metrics"]\n'
+FLASH_IS_NVME = '[small_files_to_flash]\nflash_pool = "nvme"\n'
 
 
-def test_a_flash_pool_that_spins_is_a_warning() -> None:
+@pytest.mark.parametrize(("text", "node", "location", "sentence", "fatal"), [
+    (FLASH_IS_NVME, SOUND, ("small_files_to_flash", "flash_pool"),
+     "lustre has no pool 'nvme'; its pools: flash, hdd, spare", True),
+    (FLASH_IS_NVME + '[[scopes]]\npath = "/a"\n[[scopes]]\npath = "/b"', SOUND, ("small_files_to_flash", "flash_pool"),
+     "lustre has no pool 'nvme'; its pools: flash, hdd, spare", True),
+    (EXPORTER + FLASH_IS_NVME, media(OST0000=1, OST0001=0), ("small_files_to_flash", "flash_pool"),
+     "lustre has no pool 'nvme'; its pools: flash, hdd, spare; all targets of 'flash' are flash", True),
+    ('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "spare"', SOUND,
+     ("scopes", 0, "small_files_to_flash", "hdd_pool"), "pool 'spare' of lustre has no targets: lctl pool_add", True),
+    (EXPORTER, media(OST0000=0, OST0001=1), ("small_files_to_flash", "flash_pool"),
+     ("pool 'flash' is not flash; the kernel of the servers reports rotating disks: lustre-OST0000; "
+      "all targets of 'hdd' are flash"), False),
+], ids=["missing", "once for all scopes", "another is flash", "empty", "spinning"])
+def test_a_pool_that_does_not_fit_is_named_with_those_that_would(
+        text: str, node: Node, location: tuple[str | int, ...], sentence: str, fatal: bool) -> None:
+    (one,) = found(text, node)
+    assert (one.location, one.sentence, one.fatal) == (location, sentence, fatal)
+
+
+def test_a_flash_pool_that_does_not_spin_is_no_warning() -> None:
     assert found(EXPORTER, media(OST0000=1, OST0001=0)) == []
-    (one,) = found(EXPORTER, media(OST0000=0, OST0001=1))
-    assert (one.location, one.fatal) == (("small_files_to_flash", "flash_pool"), False)
-    assert one.sentence == ("pool 'flash' is not flash; the kernel of the servers reports rotating disks:"
-                            " lustre-OST0000; all targets of 'hdd' are flash")
 
 
 def test_the_answer_of_a_real_exporter_tells_what_spins() -> None:
@@ -66,17 +72,6 @@ def test_the_answer_of_a_real_exporter_tells_what_spins() -> None:
         text = f'[sense]\nexporters = ["{exporter.url}/metrics"]'
         (one,) = found(text, replace(SOUND, fetch=this_node(parse(text.encode(), "t.toml")).fetch))
     assert "rotating disks: lustre-OST0000" in one.sentence
-
-
-def test_the_flash_pool_is_found_where_its_name_is_wrong() -> None:
-    (one,) = found(EXPORTER + '[small_files_to_flash]\nflash_pool = "nvme"', media(OST0000=1, OST0001=0))
-    assert one.sentence == "lustre has no pool 'nvme'; its pools: flash, hdd, spare; all targets of 'flash' are flash"
-    assert one.fatal
-
-
-def test_a_pool_that_scopes_inherit_is_reported_once() -> None:
-    text = '[small_files_to_flash]\nflash_pool = "nvme"\n[[scopes]]\npath = "/a"\n[[scopes]]\npath = "/b"'
-    assert [each.location for each in found(text)] == [("small_files_to_flash", "flash_pool")]
 
 
 def test_a_mount_that_hides_opt_outs_is_named() -> None:

@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from httpserver.config import WebConfigFile
 from tests.operation.page_answers import ABOUT, ANSWERS, CASE, DRAIN, EVIL, LIST, NOW, OVERVIEW, RATES, overview
 from tests.tierd.port import Port, login
-from tests.tierd.simulated import NOISE
-from tests.tierd.site import Site, fetched
 from tierd.daemon import charts, page
 from tierd.daemon.answers import DrainsAnswer, RefusalAnswer, SourceAnswer, to_json
 from tierd.daemon.states import State
@@ -64,8 +62,7 @@ def test_no_name_breaks_out_of_its_place(name: str) -> None:
         assert set(re.findall(r"<(\w+)", made)) <= set(re.findall(r"<(\w+)", usual)) | {"br"}
 
 
-def test_learning_is_never_called_quiet(serving: Callable[..., Port]) -> None:
-    port = serving()
+def test_learning_is_never_called_quiet(port: Port) -> None:
     good = (SourceAnswer("counters", 2.0, 30.0, False, "2 s old"),)
     port.answers["overview"] = overview(cases=(), all_cases=0, learning=True, windows=3, faults={}, sources=good)
     body = port.request("/")[1]
@@ -83,9 +80,7 @@ def test_learning_is_never_called_quiet(serving: Callable[..., Port]) -> None:
     ({"paused": "by root"}, "PAUSED"), ({"held": "outside the maintenance windows"}, "HELD"),
     ({"draining": "by root"}, "DRAINING"), ({}, "DRY RUN"),
     ({"dry_run": False, "mode": "observe"}, "observe")])
-def test_the_banner_says_why_acts_are_held(serving: Callable[..., Port], changed: dict[str, object],
-                                           word: str) -> None:
-    port = serving()
+def test_the_banner_says_why_acts_are_held(port: Port, changed: dict[str, object], word: str) -> None:
     port.answers["overview"] = overview(**changed)
     body = port.request("/")[1]
     banner = body[body.index('id="banner"'):body.index("</header>")]
@@ -93,8 +88,7 @@ def test_the_banner_says_why_acts_are_held(serving: Callable[..., Port], changed
     assert "hidden" not in banner
 
 
-def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
-    port = serving()
+def test_a_large_site_gets_a_small_page() -> None:
     target, job = OVERVIEW.targets[0], OVERVIEW.jobs[0]
     times = OVERVIEW.times[0].replaced()
     rows = tuple(target.replaced(target=f"lustre-OST{n:04x}") for n in range(400))
@@ -111,7 +105,6 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
             times=tuple(times.replaced(target=row.target) for row in rows[:most]),
             jobs=jobs[:most], all_jobs=5000))
 
-    port.ask = ask  # type: ignore[method-assign, assignment]
     pages = page.Pages(ask)
     first = pages.page("/", {}, page.Viewer()) or ""
     assert len(first) < 300_000
@@ -123,8 +116,7 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
     assert (pages.page("/jobs", {"rows": "all"}, page.Viewer()) or "").count("<tr>") == 5001
 
 
-def test_a_victim_that_has_recovered_is_not_called_slow(serving: Callable[..., Port]) -> None:
-    port = serving()
+def test_a_victim_that_has_recovered_is_not_called_slow(port: Port) -> None:
     port.answers["overview"] = overview(cases=(CASE.replaced(now=73e6),))
     body = port.request("/")[1]
     assert "112%" not in body
@@ -153,7 +145,6 @@ def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
 def test_a_chart_has_its_events_in_this_order() -> None:
     kept = CASE.replaced(state="kept", verdict="helped", judged=True, judged_at=NOW - 10)
     chart = charts.case_chart(kept, NOW)
-    assert chart is not None
     assert [mark.kind for mark in chart.marks] == ["onset", "found", "act", "verdict"]
     places = [mark.x for mark in chart.marks]
     assert places == sorted(places)
@@ -190,8 +181,7 @@ def test_a_curve_stays_within_its_picture(curve: list[tuple[float, float]]) -> N
         assert len(numbers) <= 2 * charts.MAX_DRAWN
 
 
-def test_a_case_page_says_how_many_acts_it_omits(serving: Callable[..., Port]) -> None:
-    port = serving()
+def test_a_case_page_says_how_many_acts_it_omits(port: Port) -> None:
     assert "of 95" not in port.request("/case/F1")[1]
     port.answers["explain"] = {**port.answers["explain"], "all_acts": 95}
     body = port.request("/case/F1")[1]
@@ -199,16 +189,14 @@ def test_a_case_page_says_how_many_acts_it_omits(serving: Callable[..., Port]) -
     assert "/history?case=F1" in body
 
 
-def test_a_search_is_passed_on(serving: Callable[..., Port]) -> None:
-    port = serving()
+def test_a_search_is_passed_on(port: Port) -> None:
     port.request("/history?" + urlencode({"path": "/a b", "outcome": "done", "since": "2026-11-20", "act": "migrate"}))
     (asked,) = [asked for asked in port.asked if asked["request"] == "history"]
     assert asked == {"request": "history", "last": 100, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0,
                      "act": "migrate", "by_case": True}
 
 
-def test_files_of_the_page_are_sent_once(serving: Callable[..., Port]) -> None:
-    port = serving()
+def test_files_of_the_page_are_sent_once(port: Port) -> None:
     status, _, headers = port.request("/static/tierd.css")
     assert (status, headers["Content-Type"]) == (200, "text/css; charset=utf-8")
     assert headers["Cache-Control"] == "max-age=31536000, immutable", "its address changes with its content"
@@ -294,22 +282,3 @@ def test_a_failed_request_is_explained_on_the_page(locked: Port) -> None:
     assert "the journal has no act 99; tierctl history lists &lt;them&gt;" in body
     assert locked.post({"do": "rm", "token": locked.token(**LOGIN)}, **LOGIN, **SAME)[0] == 409
     assert {"request": "undo", "id": "99", "by": "prometheus (web)"} in locked.asked
-
-
-# A daemon
-
-
-def test_a_case_and_the_history_of_a_daemon(site: Site) -> None:
-    site.run(until=30)
-    assert "No cases." in fetched(site, "/")[1] or "Learning" in fetched(site, "/")[1]
-    site.run(until=35)
-    body = fetched(site, "/")[1]
-    assert "default layout of 1 directory set: <code>/proj/ingest</code>" in body
-    assert "tierctl undo --socket" in body
-    case = fetched(site, "/case/F1")[1]
-    assert re.search(r"victim usual throughput</th><td class=\"n\">[\d.]+ MB/s", case), "evidence has scaled units"
-    for query, words in ((f"job={NOISE.job_id}", "/proj/ingest"), ("path=/proj&outcome=done", "/proj/ingest"),
-                         ("path=/nowhere", "No act matches"), ("act=set-default-striping", "No act matches"),
-                         ("job=nobody.1", "the journal has no finding with a job"),
-                         ("act=dance", "unknown kind of act &#39;dance&#39;")):
-        assert words in fetched(site, f"/history?{query}")[1], query

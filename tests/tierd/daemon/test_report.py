@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from html import unescape
 from itertools import pairwise
 from pathlib import Path
@@ -145,8 +144,7 @@ def test_page_and_tierctl_show_the_moves_of_a_case(reading: Site, capsys: pytest
     assert f"{every} acts: " in fetched(reading, "/case/F1")[1]
 
 
-def test_what_cannot_be_searched_is_an_error_and_not_ignored(serving: Callable[..., Port]) -> None:
-    port = serving()
+def test_what_cannot_be_searched_is_an_error_and_not_ignored(port: Port) -> None:
     for query, words in (("kind=migrate", "the history is not filtered by &#39;kind&#39;, but by path, job, case"),
                          ("since=yesterday", "is not a time"), ("last=0", "between 1 and 2000"),
                          ("last=99999", "between 1 and 2000"), ("last=x", "between 1 and 2000")):
