@@ -90,7 +90,6 @@ def test_device_time_before_the_first_act_stays(tmp_path: Path) -> None:
         return with_measurements(found, none_stored, (), quiet)
 
     def share(row: TargetTimeRow | None) -> float:
-        assert row is not None
         return {job.job: job.share for job in row.jobs}["noise.1"]
 
     acted = shown(remediation(times_before=noisy))

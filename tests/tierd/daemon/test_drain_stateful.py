@@ -134,7 +134,6 @@ class Steps(InterruptedSite):
         for _ in range(100):
             self.tick(1)
             row = self.row
-            assert row is not None
             if row.phase == "incomplete":
                 self.order("resume")
             elif row.phase in {"previewed", "ended"}:
