@@ -120,29 +120,22 @@ def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureF
     assert "not done: /proj/ingest: user.tierd is off at /proj" in shown(capsys, "plan", site=site)
 
 
-def test_status_explain_and_page_say_why_nothing_is_done(site: Site,
-                                                                     capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("changed", "why", "remedy"), [
+    ({"benefit": {"min_gain": 0.9}}, r"ior_stream\.1002: the expected gain of [\d.]+ MB/s is less than 90",
+     "lower benefit.min_gain"),
+    ({"act": {"mode": "observe"}}, "mode observe: findings are reported, and nothing is planned", ""),
+    ({"act": {"on": ("outgrown-component",)}}, r"findings of kind noisy-neighbour are reported only \(act\.on\)", "")],
+    ids=["gain", "mode", "kinds"])
+def test_status_explain_and_page_say_why_nothing_is_done(
+        site: Site, capsys: pytest.CaptureFixture[str], changed: dict[str, Any], why: str, remedy: str) -> None:
     """It stood in the log alone."""
-    site.restart(benefit={"min_gain": 0.9})
+    site.restart(**changed)
     site.run(until=55)
-    why = re.compile(r"ior_stream\.1002: the expected gain of [\d.]+ MB/s is less than 90")
-    status = shown(capsys, "status", site=site)
-    assert why.search(status)
-    assert "to change that: lower benefit.min_gain" in status
-    assert why.search(shown(capsys, "explain", "F1", site=site))
-    page = fetched(site, "/")[1]
-    assert why.search(page)
-    assert "To change that: lower benefit.min_gain" in page
-
-
-@pytest.mark.parametrize(("act", "error"), [
-    ({"mode": "observe"}, "mode observe: findings are reported, and nothing is planned"),
-    ({"on": ("outgrown-component",)}, "findings of kind noisy-neighbour are reported only (act.on)")])
-def test_acts_that_settings_prevent_are_named_in_status(site: Site, capsys: pytest.CaptureFixture[str],
-                                                                act: dict[str, Any], error: str) -> None:
-    site.restart(act=act)
-    site.run(until=55)
-    assert f"not done: {error}" in shown(capsys, "status", site=site)
+    status, page = shown(capsys, "status", site=site), fetched(site, "/")[1]
+    for text in (status, shown(capsys, "explain", "F1", site=site), page):
+        assert re.search(why, text)
+    assert f"to change that: {remedy}" in status
+    assert f"To change that: {remedy}" in page
 
 
 def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import world
-from tests.tierd.site import Site, fetched, shown
 from tests.tierd.worlds import noise
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
@@ -137,20 +135,3 @@ def test_refusals_are_counted_by_reason_and_their_number_is_bounded(tmp_path: Pa
     assert acts.reasons[Outcome.FAILED, OTHER_REASONS] == 100 - (MAX_REASONS - 1)
     acts.counted(CompletedAct(action, Outcome.DONE, "moved", 0))
     assert sum(acts.reasons.values()) == 130
-
-
-def test_while_tierd_is_paused_status_and_page_say_that_this_is_why(site: Site,
-                                                                    capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, "pause", "rack 7 is moved", site=site).startswith("paused: rack 7 is moved\n")
-    site.run(until=55)
-    assert shown(capsys, "history", site=site) == "no acts yet\n"
-    status = shown(capsys, "status", site=site)
-    assert status.startswith("PAUSED: rack 7 is moved")
-    assert "finding F1: ior_stream.1002 streams at" in status
-    assert re.search(r"  case F1: .*: not acted on\n  not done: rack 7 is moved", status)
-    page = fetched(site, "/")[1]
-    assert "Why nothing is done:" in page
-    assert page.count("rack 7 is moved") >= 2
-    shown(capsys, "resume", site=site)
-    site.run(until=65)
-    assert re.search(r"case F1: .* UTC: (acting|judging):", shown(capsys, "status", site=site))

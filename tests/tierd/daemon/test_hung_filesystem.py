@@ -85,7 +85,8 @@ READING = (["status"], ["findings"], ["explain", "F1"], ["history"], ["plan"], [
            ["top", "--once"], ["drain-target"], ["report"])
 
 
-def test_no_answer_waits_for_a_cycle_that_hangs_in_a_source(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_answer_waits_for_a_source_or_the_disk_of_the_journal_or_the_file_system(
+        reading: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     before = shown(capsys, "status", site=reading)
     assert "case F1: " in before
     reading.before_reading = Door()
@@ -95,10 +96,6 @@ def test_no_answer_waits_for_a_cycle_that_hangs_in_a_source(reading: Site, capsy
         status = shown(capsys, "status", site=reading)
         assert re.search(r"^last reading .*, 4\d s ago\nreading the counters has taken 4\d s so far$", status, re.M)
         assert fetched(reading, "/")[0] == fetched(reading, "/metrics")[0] == 200
-
-
-def test_no_answer_waits_for_the_disk_of_the_journal_or_the_file_system(
-        reading: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     door = Door()
 
     def writing() -> None:

@@ -43,17 +43,6 @@ def gone_at(at: World) -> float:
     return at.cluster.now
 
 
-def assert_nothing_moves_after(at: World, gone: float) -> None:
-    at.run(until=gone + GONE_SECONDS)
-    moved = moves_done(at)
-    assert at.gate.waiting == 0
-    assert not at.journal.queue.all()
-    assert said(at, "waiting moves: mdt_small.1001 has stopped")
-    assert at.daemon.counters.refusals[Reason.JOB_GONE] > 20
-    at.run(until=gone + 90)
-    assert moves_done(at) == moved
-
-
 def with_moves_waiting(tmp_path: Path) -> World:
     at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=replace(Settings(), limits=SLOWLY))
     at.run_until_said("SET default layout", before=70)
@@ -69,7 +58,15 @@ def test_moves_of_a_neighbour_that_has_gone_are_dropped_and_a_kept_default_layou
     else:
         at.run(until=at.cluster.now + 20)
     assert at.gate.waiting > 20
-    assert_nothing_moves_after(at, gone_at(at))
+    gone = gone_at(at)
+    at.run(until=gone + GONE_SECONDS)
+    moved = moves_done(at)
+    assert at.gate.waiting == 0
+    assert not at.journal.queue.all()
+    assert said(at, "waiting moves: mdt_small.1001 has stopped")
+    assert at.daemon.counters.refusals[Reason.JOB_GONE] > 20
+    at.run(until=gone + 90)
+    assert moves_done(at) == moved
     layout = at.filesystem.layout(KEPT_FILES.directory)
     assert not judged or layout.components[0].pool == "flash"
 

@@ -237,18 +237,26 @@ def test_all_views_count_the_same_files(site: Site, capsys: pytest.CaptureFixtur
     assert back.moved == done[0]
 
 
-def test_a_case_that_is_not_acted_on_keeps_its_beginning(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_that_is_not_acted_on_says_why_and_keeps_its_beginning(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """The page had found it one second ago, whenever it was asked."""
-    shown(capsys, "pause", "rack 7 is moved", site=site)
+    assert shown(capsys, "pause", "rack 7 is moved", site=site).startswith("paused: rack 7 is moved\n")
     site.run_until_said("FOUND", before=100)
     site.run(until=site.cluster.now + 5)
     first = one_record(site, capsys)
     site.run(until=site.cluster.now + 60)
     later = one_record(site, capsys)
     assert later.since == first.since
+    status, page = shown(capsys, "status", site=site), fetched(site, "/")[1]
+    assert status.startswith("PAUSED: rack 7 is moved")
+    assert re.search(r"  case F1: .*: not acted on\n  not done: rack 7 is moved", status)
+    assert "Why nothing is done:" in page
+    assert page.count("rack 7 is moved") >= 2
     assert "1 min ago" in card(site, "F1", "/") or re.search(r"6\d s ago", card(site, "F1", "/"))
     assert later.onset is not None
     assert later.onset < later.since < later.curve[-1][0] - 60
+    shown(capsys, "resume", site=site)
+    site.run_until_said("SET default layout", before=site.cluster.now + 15)
 
 
 def test_a_finding_that_returns_before_the_verdict_is_the_same_case(

@@ -293,14 +293,9 @@ def filling(site: Site) -> Site:
     return site
 
 
-def judge(site: Site) -> None:
-    """As a case that was kept: a restart finds nothing more to judge."""
-    journal = site.service.journal
-    journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.HELPED, 1.0, 1.0)
-
-
 def test_a_default_from_before_a_restart_is_undone_when_flash_runs_short(filling: Site) -> None:
-    judge(filling)
+    """Its case was kept: a restart finds nothing more to judge."""
+    filling.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.HELPED, 1.0, 1.0)
     filling.kill()
     filling.run(until=filling.cluster.now + 240)
     assert any("UNDONE default layout of /proj/ingest: pool 'flash' is down to its reserve" in sentence
