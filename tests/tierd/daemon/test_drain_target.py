@@ -302,39 +302,32 @@ def test_a_walk_continues_after_the_last_finished_directory(site: Site) -> None:
     assert examined == 2, "one pass that moved, and one that found nothing"
 
 
-def test_a_pause_stops_the_moves_and_a_resume_finds_the_files_again(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("act", "phase", "words"), [
+    ("pause", "paused", ""),
+    ("end", "ended", ("allowed again for the MDTs for which tierd had stopped them; on each other MDS run: "
+                      f"lctl set_param osp.{NAME}-osc-MDT*.max_create_count=20000"))])
+def test_a_paused_or_ended_drain_moves_nothing_even_after_a_kill_and_a_resumed_one_finds_the_files_again(
+        site: Site, capsys: pytest.CaptureFixture[str], act: str, phase: str, words: str) -> None:
     site.restart(limits={"files_per_second": 1.0})
     drained(site)
     site.run(until=site.cluster.now + 10)
-    assert ": paused" in shown(capsys, "drain-target", "OST0004", "--pause", site=site)
-    site.run(until=site.cluster.now + 5)
-    left = on_target(site)
-    assert left
-    site.run(until=site.cluster.now + 60)
-    assert on_target(site) == left
-    assert row(site)["queued_moves"] == 0
-    site.kill()
-    site.run(until=site.cluster.now + 30)
-    assert on_target(site) == left, "a pause survives a kill"
-    shown(capsys, "drain-target", "OST0004", "--resume", site=site)
-    run_to(site, "empty")
-    assert on_target(site) == []
-
-
-def test_an_ended_drain_moves_nothing_more(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.restart(limits={"files_per_second": 1.0})
-    drained(site)
-    site.run(until=site.cluster.now + 10)
-    text = shown(capsys, "drain-target", "OST0004", "--end", site=site)
-    assert ": ended" in text
-    assert ("allowed again for the MDTs for which tierd had stopped them; on each other MDS run: "
-            f"lctl set_param osp.{NAME}-osc-MDT*.max_create_count=20000") in text
+    text = shown(capsys, "drain-target", "OST0004", f"--{act}", site=site)
+    assert f": {phase}" in text
+    assert words in text
     site.run(until=site.cluster.now + 5)
     left = on_target(site)
     site.run(until=site.cluster.now + 60)
     assert on_target(site) == left != []
-    assert "is ended" in failed(capsys, "drain-target", "OST0004", "--pause", site=site)
+    assert row(site)["queued_moves"] == 0
+    site.kill()
+    site.run(until=site.cluster.now + 30)
+    assert on_target(site) == left
+    if act == "end":
+        assert "is ended" in failed(capsys, "drain-target", "OST0004", "--pause", site=site)
+    else:
+        shown(capsys, "drain-target", "OST0004", "--resume", site=site)
+        run_to(site, "empty")
+        assert on_target(site) == []
 
 
 def test_files_that_stay_are_named_with_their_reason(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

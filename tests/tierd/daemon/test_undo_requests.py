@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -213,27 +212,19 @@ def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(readin
     assert (case.state, case.undo_reason) == (State.CLOSED, ""), "the finding has ended meanwhile"
 
 
-@pytest.fixture
-def unanswered(monkeypatch: pytest.MonkeyPatch, reading: Site) -> Iterator[pytest.MonkeyPatch]:
-    """The MDT sets no default layout."""
-
+@pytest.mark.parametrize("name", ["F1", "1"])
+def test_what_an_undo_by_hand_could_not_restore_is_not_said_to_be_undone(
+        reading: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str) -> None:
     def fails(directory: str, layout: Layout | None, _: object = None) -> None:
         raise of_errno(5, "set layout", directory)
 
-    with monkeypatch.context() as at:
-        at.setattr(reading.filesystem, "set_default_layout", fails)
-        yield at
-
-
-@pytest.mark.parametrize("name", ["F1", "1"])
-def test_what_an_undo_by_hand_could_not_restore_is_not_said_to_be_undone(
-        reading: Site, unanswered: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str) -> None:
     (case,) = reading.service.daemon.store
     before = case.state, case.verdict
-    assert "set layout: Input/output error" in failed(capsys, "undo", name, site=reading)
+    with monkeypatch.context() as unanswered:
+        unanswered.setattr(reading.filesystem, "set_default_layout", fails)
+        assert "set layout: Input/output error" in failed(capsys, "undo", name, site=reading)
     assert (case.state, case.verdict, len(case.defaults)) == (*before, 1)
     assert (reading.service.gate.waiting == 0) == (name == "F1"), "its moves are dropped at once"
-    unanswered.undo()
     shown(capsys, "undo", name, site=reading)
     assert (case.state, case.verdict, case.defaults) == (State.CLOSED, Verdict.UNDONE_BY_HAND, [])
 

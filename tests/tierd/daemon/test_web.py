@@ -15,14 +15,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from httpserver.config import WebConfigFile
+from tests.tierd.daemon.test_supervisor import starting
 from tests.tierd.port import Port, login, request
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Site, altered, fetched
+from tests.tierd.site import Site, fetched
 from tierd.__main__ import main
 from tierd.config.settings import Settings, WebSettings
 from tierd.daemon.page import Pages, Viewer
 from tierd.daemon.process import Supervisor
-from tierd.daemon.service import Service
 from tierd.daemon.web import MAX_BODY_BYTES, config_path
 
 
@@ -168,18 +168,13 @@ def test_passwords_survive_a_reload_of_an_emptied_file(
         caplog: pytest.LogCaptureFixture) -> None:
     """Each reload of tierd.toml starts a new service. All of them keep the web configuration of the process."""
 
-    def start(settings: Settings) -> Service:
-        secured.settings = altered(secured.settings, act={"mode": settings.act.mode})
-        secured.start()
-        return secured.service
-
     secured.service.close()
     config = tmp_path / "tierd.toml"
     config.touch()
-    supervisor = Supervisor(config, secured.settings, start, secured.web_config)
+    supervisor = Supervisor(config, secured.settings, starting(secured), secured.web_config)
     assert status(secured, **RIGHT) == 200
     web_file("")
-    config.write_text("[act]\nmode = 'observe'\n")
+    config.write_text(f"[act]\nmode = 'observe'\njournal = '{secured.settings.act.journal}'\n")
     supervisor.reload()
     assert secured.settings.act.mode == "observe"
     assert "basic_auth_users is missing; restart to serve without passwords" in caplog.text
