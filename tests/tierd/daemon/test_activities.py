@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import pytest
 
@@ -36,36 +36,22 @@ ONSET = 100.0
 """When the neighbour comes."""
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def slow(call: Callable[Concatenate[Clearing, P], R]) -> Callable[Concatenate[Slow, P], R]:
-    """The method, with the duration of a call before it."""
-    def method(self: Slow, /, *args: P.args, **named: P.kwargs) -> R:
-        if self.seconds:
-            self.sleep(self.seconds)
-        return call(self, *args, **named)
-
-    return method
-
-
 class Slow(Clearing):
     """A file system whose every call takes long; reading changelogs takes none, for that has a thread of its own."""
 
     def __init__(self, cluster: Cluster, sleep: Callable[[float], object]) -> None:
         super().__init__(cluster, costs=PRESETS["free"])
-        self.sleep = sleep
-        self.seconds = 0.0
+        self.sleep, self.seconds = sleep, 0.0
+        for name in ("pools", "space", "path_of", "status", "xattr", "layout", "set_default_layout", "migrate"):
+            setattr(self, name, self._slow(getattr(self, name)))
 
-    pools = slow(Clearing.pools)
-    space = slow(Clearing.space)
-    path_of = slow(Clearing.path_of)
-    status = slow(Clearing.status)
-    xattr = slow(Clearing.xattr)
-    layout = slow(Clearing.layout)
-    set_default_layout = slow(Clearing.set_default_layout)
-    migrate = slow(Clearing.migrate)
+    def _slow(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def slow(*arguments: Any) -> Any:
+            if self.seconds:
+                self.sleep(self.seconds)
+            return call(*arguments)
+
+        return slow
 
 
 @dataclass
