@@ -111,41 +111,37 @@ def test_no_answer_waits_for_a_source_or_the_disk_of_the_journal_or_the_file_sys
             assert fetched(reading, path)[0] == 200
 
 
-class Hung:
-    """A daemon whose plan is not made while the door is shut."""
-
-    def __init__(self) -> None:
-        self.door = Door()
-        self.fails: Exception | None = None
-
-    def preview(self) -> list[tuple[Finding, int, Plan]]:
-        self.door()
-        if self.fails:
-            raise self.fails
-        return [(FINDING, 7, Plan((), ()))]
-
-
 def test_a_plan_is_made_in_the_background_and_shown_with_its_age() -> None:
-    daemon, clock, threads = Hung(), SettableClock(1000.0), ThreadPoolExecutor(1)
+    door, clock, threads = Door(), SettableClock(1000.0), ThreadPoolExecutor(1)
     status = StatusAnswer.from_json(ANSWERS["status"])
-    previews = Previews(daemon.preview, clock, threads.submit)
+    plans: list[list[tuple[Finding, int, Plan]] | Exception] = [
+        [(FINDING, 7, Plan((), ()))], OSError(5, "Input/output error"), KeyError(7)]
+
+    def preview() -> list[tuple[Finding, int, Plan]]:
+        door()
+        made = plans.pop(0)
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    previews = Previews(preview, clock, threads.submit)
 
     def lines() -> str:
         return "\n".join(plan_lines(previews.answer(status)))
 
-    daemon.door.open.clear()
+    door.open.clear()
     previews.renew()
-    assert daemon.door.waiting.wait(10)
+    assert door.waiting.wait(10)
     clock.at += 3
     previews.renew()  # it is being made
     assert "making the first plan has taken 3 s so far" in lines()
-    daemon.door.open.set()
+    door.open.set()
     threads.submit(int).result()  # after the plan
     made = previews.answer(status)
     assert (made.age_seconds, made.being_made_seconds) == (0.0, None)
     assert "F7  noisy-neighbour" in lines()
     clock.at += 100
-    for daemon.fails, words in (OSError(5, "Input/output error"), "Input/output error"), (KeyError(7), "KeyError(7)"):
+    for words in ("Input/output error", "KeyError(7)"):
         previews.renew()
         threads.submit(int).result()
         assert f"no plan could be made: {words}\nthis plan was made 100 s ago" in lines()

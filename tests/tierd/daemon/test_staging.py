@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.tierd.later import Later
 from tests.tierd.site import Site, fetched
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
@@ -244,20 +244,13 @@ RECORDED = b'''{"jobs": [{"job_id": 4711, "name": "train", "user_name": "alice",
 def test_names_of_jobs_stand_beside_their_ids(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """The stream of the site has the id that Slurm gave it."""
     slurm = SlurmJobs(SlurmSettings("squeue", job_id=r"ior_stream\.(\d+)"),
-                      lambda _: RECORDED.replace(b"4711", b"1002"), SystemClock(), Immediate())
+                      lambda _: RECORDED.replace(b"4711", b"1002"), SystemClock(), later := Later())
     site.service.sources.integrations = (slurm,)
     site.run(until=20)
     assert main(["top", "--once", "--socket", site.socket]) == 0  # the first look has Slurm asked
+    assert later.run() == 1
     assert main(["top", "--once", "--json", "--socket", site.socket]) == 0
     assert '"ior_stream.1002": "alice: train, account chem, partition gpu"' in capsys.readouterr().out
     assert main(["top", "--once", "--socket", site.socket]) == 0
     assert "alice: train" in capsys.readouterr().out
     assert "alice: train, account chem, partition gpu" in fetched(site, "/jobs")[1] + fetched(site, "/")[1]
-
-
-class Immediate(Executor):
-    """Runs calls at once."""
-
-    def submit(self, fn: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
-        fn(*arguments)
-        return Future()

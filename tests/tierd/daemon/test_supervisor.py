@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -175,33 +176,18 @@ def test_a_full_journal_stops_everything_is_reported_once_and_recovers(
     kept.close()
 
 
-class Failing:
-    """A service that starts, and whose journal then takes nothing, so many times."""
-
-    daemon = SimpleNamespace(memory=None)
-
-    def __init__(self, left: list[None]) -> None:
-        self._left = left
-
-    def cycle(self) -> str:
-        if self._left:
-            self._left.pop()
+def failing(folder: Path, left: list[None], free: Callable[[Path], int] = lambda _: ROOM_BYTES) -> Supervisor:
+    """Of a service that starts, and whose journal then takes nothing, so many times."""
+    def cycle() -> str:
+        if left:
+            left.pop()
             raise JournalError(None, "the journal: database or disk is full", "/j")
         return "looked"
 
-    def beat(self) -> bool:
-        return True
-
-    def take_over(self, memory: object) -> None:
-        raise AssertionError
-
-    def close(self) -> None:
-        pass
-
-
-def failing(folder: Path, left: list[None], free: Callable[[Path], int] = lambda _: ROOM_BYTES) -> Supervisor:
+    service: Any = SimpleNamespace(cycle=cycle, beat=lambda: True, close=lambda: None,
+                                   daemon=SimpleNamespace(memory=None))
     (folder / "tierd.toml").touch()
-    return Supervisor(folder / "tierd.toml", Settings(), lambda _: Failing(left), free=free)  # type: ignore[arg-type, return-value]
+    return Supervisor(folder / "tierd.toml", Settings(), lambda _: service, free=free)
 
 
 def test_a_reload_is_a_reason_to_try_at_once(tmp_path: Path) -> None:
