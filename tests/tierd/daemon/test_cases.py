@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,13 +17,15 @@ from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import MAX_REASONS, OTHER_REASONS, CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.daemon.answers import Case, TargetTimeRow
+from tierd.cli.control import finding_lines
+from tierd.daemon.answers import Case, FindingAnswer, FindingsAnswer, TargetTimeRow, to_json
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
 from tierd.daemon.status import (
     AFTER_SECONDS,
     BEFORE_SECONDS,
     all_cases,
+    finding_answer,
     mean_time,
     throughput_of,
     time_of_curve,
@@ -30,7 +33,9 @@ from tierd.daemon.status import (
 )
 from tierd.detect.costs import DeviceCosts
 from tierd.detect.device_time import TargetTime
-from tierd.model import Action, Finding, JobLoad, Window
+from tierd.model import Action, Finding, JobLoad, SlowdownEvidence, Window
+from tierd.policies.registry import evidence_of
+from tierd.text import Carrier
 
 ZERO = (0.0, 0.0, 0.0)
 COSTS = DeviceCosts((1e-8, 1e-8, 0.01), (ZERO, ZERO, ZERO), 50)
@@ -135,3 +140,19 @@ def test_refusals_are_counted_by_reason_and_their_number_is_bounded(tmp_path: Pa
     assert acts.reasons[Outcome.FAILED, OTHER_REASONS] == 100 - (MAX_REASONS - 1)
     acts.counted(CompletedAct(action, Outcome.DONE, "moved", 0))
     assert sum(acts.reasons.values()) == 130
+
+
+def test_no_json_has_an_infinite_number(tmp_path: Path) -> None:
+    """A victim that stands still is slowed down infinitely."""
+    evidence = SlowdownEvidence(victim_usual_bytes_per_second=66e6, victim_bytes_per_second=0.0,
+                                slowdown=float("inf"), loss_low=0.9, loss_high=1.0, loss_probability=1.0,
+                                carrier=Carrier.ARRIVAL)
+    finding = replace(FINDING, kind="shared-bandwidth", evidence=evidence)
+    said = json.loads(json.dumps(to_json(finding_answer(finding, 1)), allow_nan=False))
+    assert said["evidence"]["slowdown"] is None
+    shown = FindingsAnswer((FindingAnswer.from_json(said),), looked=True)
+    assert "    slowdown: infinite" in finding_lines(shown)
+    journal = Journal(tmp_path / "journal.sqlite")
+    row = JournalReader(tmp_path / "journal.sqlite").finding(journal.add_finding(finding))
+    assert evidence_of(finding.kind, row[1].evidence.numbers()) == evidence  # type: ignore[index]
+    journal.close()

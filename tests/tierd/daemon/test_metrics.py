@@ -71,24 +71,15 @@ def test_a_case_has_the_reason_why_nothing_is_done(tmp_path: Path, reason: str) 
     assert metrics.get_sample_value("tierd_observes_only", {"fs": "lustre"}) == (reason == "mode")
 
 
-def test_tierd_learns_first(tmp_path: Path) -> None:
+def test_tierd_learns_first_and_the_first_act_is_an_increase(tmp_path: Path) -> None:
     at = world(tmp_path)
     metrics = exposed(at)
+    assert [metric.samples for metric in stream_metrics(at.daemon, ())] == [[], [], [], []]
+    for name in ("tierd_moves_total", "tierd_default_layouts_total"):
+        for outcome in ("done", "failed"):
+            assert metrics.get_sample_value(name, {"fs": "lustre", "outcome": outcome}) == 0
     assert metrics.get_sample_value("tierd_learning", {"fs": "lustre"}) == 1
     at.run(until=60)
     assert metrics.get_sample_value("tierd_learning", {"fs": "lustre"}) == 0
     assert metrics.get_sample_value("tierd_observes_only", {"fs": "lustre"}) == 0
     assert {s.labels["jobid"] for s in family(metrics, "tierd_own_job").samples} == set(Settings().own_jobs)
-
-
-def test_without_findings_there_are_no_series(tmp_path: Path) -> None:
-    at = world(tmp_path)
-    assert [metric.samples for metric in stream_metrics(at.daemon, ())] == [[], [], [], []]
-
-
-@pytest.mark.parametrize("name", ["tierd_moves_total", "tierd_default_layouts_total"])
-def test_the_first_act_is_an_increase(tmp_path: Path, name: str) -> None:
-    at = world(tmp_path)
-    metrics = exposed(at)
-    assert metrics.get_sample_value(name, {"fs": "lustre", "outcome": "done"}) == 0
-    assert metrics.get_sample_value(name, {"fs": "lustre", "outcome": "failed"}) == 0

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from tests.tierd.later import Later
-from tests.tierd.site import Site, fetched
-from tierd.cli.tierctl import main
+from tests.tierd.site import Site, fetched, shown
 from tierd.clock import SystemClock
 from tierd.config.act import GeneralLimits, Mode
 from tierd.config.scopes import Scope
@@ -60,8 +59,7 @@ def test_a_job_moves_only_files_that_its_user_may_read(site: Site, capsys: pytes
     (back,) = state(site, "18")
     assert back.outcomes == {"done": 2}
     assert back.left_out["user u1001 may not write the file"] == 2
-    assert main(["stages", "--socket", site.socket]) == 0
-    out = capsys.readouterr().out
+    out = shown(capsys, "stages", site=site)
     assert "job 17  alice  ended" in out
     assert "staged out 2 of 5 files" in out  # a folder that is left out counts as one
 
@@ -237,20 +235,17 @@ def test_stagings_and_jobs_are_metrics(site: Site) -> None:
     assert "tierd_slurm_up{" in page
 
 
-RECORDED = b'''{"jobs": [{"job_id": 4711, "name": "train", "user_name": "alice", "account": "chem",
- "partition": "gpu"}]}'''
-
-
 def test_names_of_jobs_stand_beside_their_ids(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """The stream of the site has the id that Slurm gave it."""
-    slurm = SlurmJobs(SlurmSettings("squeue", job_id=r"ior_stream\.(\d+)"),
-                      lambda _: RECORDED.replace(b"4711", b"1002"), SystemClock(), later := Later())
+    jobs = (b'{"jobs": [{"job_id": 1002, "name": "train", "user_name": "alice", "account": "chem",'
+            b' "partition": "gpu"}]}')
+    slurm = SlurmJobs(SlurmSettings("squeue", job_id=r"ior_stream\.(\d+)"), lambda _: jobs, SystemClock(),
+                      later := Later())
     site.service.sources.integrations = (slurm,)
     site.run(until=20)
-    assert main(["top", "--once", "--socket", site.socket]) == 0  # the first look has Slurm asked
+    shown(capsys, "top", "--once", site=site)  # the first look has Slurm asked
     assert later.run() == 1
-    assert main(["top", "--once", "--json", "--socket", site.socket]) == 0
-    assert '"ior_stream.1002": "alice: train, account chem, partition gpu"' in capsys.readouterr().out
-    assert main(["top", "--once", "--socket", site.socket]) == 0
-    assert "alice: train" in capsys.readouterr().out
+    assert '"ior_stream.1002": "alice: train, account chem, partition gpu"' in shown(
+        capsys, "top", "--once", "--json", site=site)
+    assert "alice: train" in shown(capsys, "top", "--once", site=site)
     assert "alice: train, account chem, partition gpu" in fetched(site, "/jobs")[1] + fetched(site, "/")[1]
