@@ -15,6 +15,7 @@ from simulator.settings import recorded_test_bed, with_nodes
 from tests.tierd.logged import logged
 from tests.tierd.simulated import World
 from tierd.act.guard import JobCheck
+from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
@@ -102,15 +103,19 @@ def planned() -> Action:
                   "/proj/steps", striping=DefaultStriping(2, -1, "crush", 1))
 
 
+def what_becomes_of(at: World, action: Action) -> CompletedAct:
+    at.gate.submit([action], 1)
+    (outcome,) = at.gate.default_layouts.set_next()
+    return outcome
+
+
 def test_a_default_that_somebody_set_meanwhile_stays(tmp_path: Path) -> None:
     at = storm(tmp_path)
     action = planned()
     assert action.striping is not None
     theirs = replace(action.striping, stripe_count=1, mdt_index=1)
     at.filesystem.set_default_striping("/proj/steps", theirs)
-    at.gate.submit([action], 1)
-    (outcome,) = at.gate.default_layouts.set_next()
-    assert outcome.result == Outcome.REFUSED
+    assert what_becomes_of(at, action).result == Outcome.REFUSED
     assert at.filesystem.default_striping("/proj/steps") == theirs
 
 
@@ -123,8 +128,7 @@ def test_a_striping_that_was_set_despite_an_error_is_in_the_journal_as_done(tmp_
         raise OSError(5, "Input/output error")
 
     at.filesystem.set_default_striping = loses_the_reply  # type: ignore[method-assign, assignment]
-    at.gate.submit([planned()], 1)
-    assert [outcome.result for outcome in at.gate.default_layouts.set_next()] == [Outcome.DONE]
+    assert what_becomes_of(at, planned()).result == Outcome.DONE
 
 
 class WorksElsewhere(JobCheck):
@@ -135,16 +139,14 @@ class WorksElsewhere(JobCheck):
 def test_a_striping_is_set_above_the_directories_in_which_the_job_works(tmp_path: Path) -> None:
     at = storm(tmp_path)
     at.gate.default_layouts.jobs = WorksElsewhere()
-    at.gate.submit([planned()], 1)
-    assert [outcome.result for outcome in at.gate.default_layouts.set_next()] == [Outcome.DONE]
+    assert what_becomes_of(at, planned()).result == Outcome.DONE
 
 
 def test_the_default_of_a_new_file_system_is_replaced_and_restored(tmp_path: Path) -> None:
     at = storm(tmp_path)
     usual = at.filesystem.default_striping("/")
     at.filesystem.set_default_striping("/proj/steps", usual)
-    at.gate.submit([planned()], 1)
-    (outcome,) = at.gate.default_layouts.set_next()
+    outcome = what_becomes_of(at, planned())
     assert outcome.result == Outcome.DONE, outcome.detail
     (entry,) = at.journal.entries()
     assert at.undo(entry, "by tierctl").outcome == Outcome.UNDONE

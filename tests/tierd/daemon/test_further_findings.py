@@ -152,11 +152,8 @@ def test_a_failing_plugin_is_reported_and_other_detectors_continue(tmp_path: Pat
     assert any(s.startswith("SET default layout") for s in at.said)
 
 
-def test_the_omni_path_driver_of_a_busy_server_is_advised_and_nothing_without_one(tmp_path: Path) -> None:
+def test_the_omni_path_driver_of_a_busy_server_is_advised(tmp_path: Path) -> None:
     text = "[detect.omni_path]\nmin_rpcs_per_second = 5\n"
-    (tmp_path / "without").mkdir()
-    without = lived(tmp_path / "without", replace(NOISE, start_seconds=0.0), 150, text)
-    assert not any("omni-path" in words for words in without.said)
     folder = tmp_path / "node" / "sys" / "module" / "hfi1" / "parameters"
     folder.mkdir(parents=True)
     (folder / "krcvqs").write_text("2\n")

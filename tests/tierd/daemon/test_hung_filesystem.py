@@ -205,6 +205,11 @@ def systemd_socket(folder: Path) -> Iterator[tuple[socket.socket, Notifier]]:
         yield systemd, Notifier({"NOTIFY_SOCKET": str(folder / "notify")})
 
 
+def test_a_start_without_systemd_notifies_nobody(tmp_path: Path) -> None:
+    Notifier({})(READY="1")
+    Notifier({"NOTIFY_SOCKET": str(tmp_path / "gone")})(READY="1")
+
+
 def test_a_start_that_waits_asks_systemd_for_more_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with systemd_socket(tmp_path) as (systemd, notify), extended_start(notify, "/mnt/lustre", 0.001):
         words = {systemd.recv(1000) for _ in range(10)}

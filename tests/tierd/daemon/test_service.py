@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -21,7 +19,6 @@ from tierd.daemon import status
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.loop import Daemon
 from tierd.daemon.status import StatusSnapshot
-from tierd.daemon.systemd import Notifier
 from tierd.model import Action, Finding
 
 
@@ -119,15 +116,6 @@ def test_a_snapshot_does_not_replace_a_later_one(site: Site, monkeypatch: pytest
     with ThreadPoolExecutor(1) as threads:
         site.service._publish()
     assert site.service._view is views[1]
-
-
-def test_systemd_is_notified(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
-        systemd.bind(str(tmp_path / "notify"))
-        Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")})(READY="1", STATUS="at work")
-        assert systemd.recv(1000) == b"READY=1\nSTATUS=at work"
-    Notifier({})(READY="1")
-    Notifier({"NOTIFY_SOCKET": os.fspath(tmp_path / "gone")})(READY="1")
 
 
 def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
