@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -54,8 +55,9 @@ class Lying:
         return self.near.records()
 
 
-def lied_to(tmp_path: Path, *jobs: object, model: type[Cluster] = FluidCluster) -> tuple[World, Lying]:
-    at = world(tmp_path, jobs=jobs, hook=Lying, model=model)  # type: ignore[arg-type]
+def lied_to(tmp_path: Path, *jobs: object, model: type[Cluster] = FluidCluster,
+            dry_run: bool = False) -> tuple[World, Lying]:
+    at = world(tmp_path, jobs=jobs, hook=Lying, model=model, dry_run=dry_run)  # type: ignore[arg-type]
     source = at.source
     assert isinstance(source, Lying)
     return at, source
@@ -158,6 +160,19 @@ def test_a_lying_source_with_a_neighbour_causes_no_unsafe_act_and_is_explained(t
     parts = at.journal.judgements.won_back("noisy-neighbour", "flash", 1 << 20)
     assert all(part <= 8.0 for part in parts), "nothing absurd"
     assert len(reported) < 100_000
+
+
+def test_uneven_readings_do_not_end_a_finding(tmp_path: Path) -> None:
+    """They are early or late: the time that they give is not that of their counters."""
+    at, source = lied_to(tmp_path, STREAM, NOISE, dry_run=True)
+    rng = Random(2)
+    source.lie = lambda r, _: replace(r, time=r.time + (rng.uniform(-2.0, 2.0) if rng.random() < 0.4 else 0.0))
+    at.run(until=150)
+    assert sum(words.startswith("FOUND noisy-neighbour") for words in at.said) == 1
+    assert not any(words.startswith("ended") for words in at.said)
+    at.cluster.stop(NOISE.job_id)
+    at.run(until=190)
+    assert any(words.startswith("ended") for words in at.said)
 
 
 def test_a_name_no_kernel_gives_is_nobodys(tmp_path: Path) -> None:

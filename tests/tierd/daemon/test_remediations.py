@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from random import Random
 from typing import Any, cast
 
 import pytest
@@ -18,7 +17,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Component, Layout
@@ -45,9 +43,6 @@ from tierd.decide.plans import Plan
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Facts, Finding
 from tierd.policies.cold_on_flash import ColdOnFlashEvidence
 from tierd.refusal import Reason
-from tierd.sense.changelogs.tallies import Tally
-from tierd.sense.readings import Reading
-from tierd.sense.sources import LiveSource
 from tierd.simulation.world import VirtualClock
 from tierd.verify.judgement import Judgement
 
@@ -524,31 +519,6 @@ def test_an_answer_about_a_finding_that_has_just_ended_gives_it_no_second_number
     other = replace(finding, aggressor="gone.1")
     assert at.daemon.log.known_number(other) == 0
     assert at.journal.key_of_finding(2) is None
-
-
-class Uneven(LiveSource):
-    """A source whose readings are early or late: the time that they give is not that of their counters."""
-
-    def __init__(self, near: LiveSource, rng: Random) -> None:
-        self._near = near
-        self._rng = rng
-
-    def reading(self) -> Reading:
-        seen = self._near.reading()
-        return replace(seen, time=seen.time + (self._rng.uniform(-2.0, 2.0) if self._rng.random() < 0.4 else 0.0))
-
-    def records(self) -> Iterable[Sequence[Record] | Tally]:
-        return self._near.records()
-
-
-def test_uneven_readings_do_not_end_a_finding(tmp_path: Path) -> None:
-    at = world(tmp_path, dry_run=True, hook=lambda near, _: Uneven(near, Random(2)))
-    at.run(until=150)
-    assert sum(words.startswith("FOUND noisy-neighbour") for words in at.said) == 1
-    assert not any(words.startswith("ended") for words in at.said)
-    at.cluster.stop(NOISE.job_id)
-    at.run(until=190)
-    assert any(words.startswith("ended") for words in at.said)
 
 
 def test_directories_in_cooldown_cost_no_requests_for_sizes(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
