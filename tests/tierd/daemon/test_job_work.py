@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from lustre.layout.model import same_shape
-from simulator.fluid.cluster import FluidCluster
 from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import COVERING, HDD, STREAM, World, world
@@ -183,23 +182,15 @@ def test_a_queued_file_that_no_longer_exists_is_reported_with_its_case(tmp_path:
     assert f"{before + 1} needed no move" in record.done_text
 
 
-class Unlisting(FluidCluster):
-    """Its MDTs do not list jobs again whose entries were cleaned up."""
-
-    def clean_up(self, job_id: str) -> None:
-        for mdt in self.mdts:
-            mdt.jobs.clear(job_id)
-
-
 def test_a_job_that_job_stats_does_not_list_is_found_with_its_files(tmp_path: Path) -> None:
     bed = recorded_test_bed()
     bed = replace(bed, mdts=tuple(replace(mdt, lists_jobs_again=False) for mdt in bed.mdts))
     first = replace(KEPT_FILES, directory="/proj/first", start_seconds=1.0, stop_seconds=5.0)
     second = replace(KEPT_FILES, directory="/proj/second", start_seconds=90.0)
-    at = world(tmp_path, jobs=(STREAM, first, second), model=lambda _, jobs: Unlisting(bed, jobs))  # type: ignore[arg-type]
+    at = world(tmp_path, jobs=(STREAM, first, second), bed=bed)
     at.run(until=60)
-    assert isinstance(at.cluster, Unlisting)
-    at.cluster.clean_up(first.job_id)
+    for mdt in at.cluster.mdts:  # an entry that was cleaned up does not come back
+        mdt.jobs.clear(first.job_id)
     at.run_until_said("SET default layout of /proj/second", before=180)
     assert all(not any(entry.job_id == second.job_id for entry in mdt.jobs.entries(at.cluster.now))
                for mdt in at.cluster.mdts)

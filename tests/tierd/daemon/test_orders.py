@@ -228,19 +228,14 @@ def test_a_full_inbox_asks_to_try_again(capsys: pytest.CaptureFixture[str], tmp_
         inbox.put([Order("promote", "/a", "x")] * 2)
     assert len(inbox.take(9)) == 1
 
-    def full(_: object) -> dict[str, object]:
-        raise TryAgainError("100000 orders wait")
+    for error, code in ((TryAgainError("100000 orders wait"), submit.EXIT_TRY_AGAIN),
+                        (ValueError("no such thing, now or later"), 1)):
+        def refused(_: object, error: ValueError = error) -> dict[str, object]:
+            raise error
 
-    server = ControlServer(str(tmp_path / "s"), full)
-    assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == submit.EXIT_TRY_AGAIN
-    server.close()
+        server = ControlServer(str(tmp_path / "s"), refused)
+        assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == code
+        server.close()
     assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == submit.EXIT_TRY_AGAIN, "it restarts"
-
-    def never(_: object) -> dict[str, object]:
-        raise ValueError("no such thing, now or later")
-
-    server = ControlServer(str(tmp_path / "s"), never)
-    assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == 1
-    server.close()
     assert main(["submit", "--socket", str(tmp_path / "s")]) == 1
     assert "no paths" in capsys.readouterr().err
