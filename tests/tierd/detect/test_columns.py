@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -145,10 +144,3 @@ def test_old_windows_leave_and_all_do_when_the_clock_goes_back() -> None:
 def test_a_target_belongs_to_its_smallest_pool() -> None:
     names, pool = pool_numbers(["a", "b", "elsewhere"], Facts(pools={"all": ("a", "b", "c"), "few": ("a",)}))
     assert [names[number] if number >= 0 else "" for number in pool.tolist()] == ["few", "all", ""]
-
-
-def test_an_empty_window_has_no_rows() -> None:
-    (empty,), _, _, _ = columns([window(0)])
-    assert empty.loads.shape == (0, 6)
-    assert empty.namespace.shape == (0, 3)
-    assert not np.any(empty.loads)

@@ -1,8 +1,10 @@
-"""``flash-pressure`` and ``cold-on-flash``."""
+"""What belongs on flash, what does not, and components there that are too small."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,10 +12,11 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look, reads_whole
 from tests.tierd.worlds import TARGETS, small_io, stream
-from tierd.model import DirectoryActivity, Facts, Finding, StoredFile, TargetFill
+from tierd.model import DirectoryActivity, Facts, Finding, JobLoad, NamespaceLoad, StoredFile, TargetFill
 from tierd.policies import cold_on_flash, flash_pressure, hot_small_files, outgrown_component, small_random_io
 
 DAY = 86_400.0
+KIB = 1 << 10
 NOW = 120.0
 """End of the newest window."""
 
@@ -117,3 +120,81 @@ def test_files_that_are_all_in_use_are_not_listed_as_cold() -> None:
     young = StoredFile(Fid(1, 1), "/d/f", 10**9, ("flash",), 0.0)
     (found,) = look(flash_pressure.POLICY, facts=Facts(pools=POOLS, fill=filled(flash=0.9), stored=(young,)))
     assert not any("lfs find" in advice.command for advice in found.advice)
+
+
+def reader(reads_s: float, size: float = 64 * KIB, targets: Sequence[str] = TARGETS, opens_s: float | None = None,
+           writes_s: float = 0.0) -> tuple[list[JobLoad], NamespaceLoad]:
+    """A job that opens a file and reads it with one RPC, for half a minute."""
+    each = 30 * reads_s / len(targets)
+    loads = [JobLoad(t, "py.3", read_bytes=each * size, reads=each, writes=30 * writes_s / len(targets),
+                     busy_usec=each * 9000) for t in targets]
+    return loads, NamespaceLoad("py.3", opens=30 * (reads_s if opens_s is None else opens_s))
+
+
+def read_again(part: tuple[list[JobLoad], NamespaceLoad], opens: int = 12_000, creates: int = 0, active: bool = False,
+          pools: dict[str, tuple[str, ...]] | None = None) -> list[Finding]:
+    facts = Facts(pools=POOLS if pools is None else pools, fill=filled(), directory_seconds=600.0, directories=(
+        DirectoryActivity("py.3", "/sw/site-packages", creates=creates, opens=opens),
+        DirectoryActivity("py.3", "/home/u", opens=3)))
+    return look(hot_small_files.POLICY, halves(part), facts, {("hot-small-files", "py.3", "")} if active else ())
+
+
+def test_small_files_read_again_and_again_from_disk_are_reported() -> None:
+    (finding,) = read_again(reader(20))
+    assert (finding.aggressor, finding.directories, finding.targets) == ("py.3", ("/sw/site-packages",), TARGETS)
+    assert "opens 20 existing files/s in /sw/site-packages and reads 64 KiB of each" in finding.sentence
+    assert round(finding.evidence.numbers()["usec_per_rpc"]) == 9000
+    assert not finding.advice_only
+
+
+@pytest.mark.parametrize(("part", "changes"), [
+    pytest.param(reader(20, targets=FLASH), {}, id="on flash"),
+    pytest.param(reader(2, opens_s=200), {}, id="cached by the clients"),
+    pytest.param(reader(20, size=1 << 20, opens_s=0.5), {}, id="large files"),
+    pytest.param(reader(20, writes_s=30), {}, id="more writes than reads"),
+    pytest.param(reader(20), {"creates": 8000}, id="a directory that is written"),
+    pytest.param(reader(20), {"pools": {}}, id="no pools"),
+    pytest.param(reader(20), {"opens": 0}, id="no open records"),
+])
+def test_files_are_not_reported_if_they(part: tuple[list[JobLoad], NamespaceLoad], changes: dict[str, Any]) -> None:
+    assert read_again(part, **changes) == []
+
+
+def test_files_read_again_are_reported_until_they_are_read_seldom() -> None:
+    assert read_again(reader(7)) == []
+    assert read_again(reader(7), active=True)
+    assert read_again(reader(4), active=True) == []
+
+
+TOO_SMALL = Layout((Component(0, 128 * KIB, "flash"), Component(128 * KIB, None, "hdd")))
+PLAIN = Layout((Component(pool="hdd"),), composite=False)
+
+
+def grown(outgrown: int, creates: int, layout: Layout | None = TOO_SMALL, active: bool = False,
+          place: str = "/proj/in") -> list[Finding]:
+    facts = Facts(directories=(DirectoryActivity("m.2", place, creates=creates, outgrown=outgrown),),
+                  directory_seconds=300.0, default_layouts={place: layout})
+    return look(outgrown_component.POLICY, facts=facts, active={("outgrown-component", "m.2", place)} if active else ())
+
+
+def test_files_that_outgrow_the_component_are_reported_with_its_size() -> None:
+    (finding,) = grown(500, 1000)
+    assert (finding.aggressor, finding.directories, finding.advice_only) == ("m.2", ("/proj/in",), False)
+    assert "500 of 1000 files created recently in /proj/in outgrew their first component (50%; " in finding.sentence
+    assert finding.evidence.numbers()["component_bytes"] == 128 * KIB
+
+
+def test_outgrown_files_are_reported_until_they_are_few() -> None:
+    assert grown(40, 1000) == [], "the tail is for a large file now and then"
+    assert grown(40, 1000, active=True)
+    assert grown(10, 1000, active=True) == []
+
+
+@pytest.mark.parametrize("findings", [
+    pytest.param(grown(19, 19), id="few files"),
+    pytest.param(grown(500, 1000, layout=PLAIN), id="one component"),
+    pytest.param(grown(500, 1000, layout=None), id="no default layout"),
+    pytest.param(grown(500, 1000, place="[0x200000401:0x1:0x0]"), id="no path"),
+])
+def test_other_directories_are_not_reported(findings: list[Finding]) -> None:
+    assert findings == []

@@ -43,17 +43,14 @@ class Bed:
         self.model = Interference()
         self.learner = CostLearner({"hdd": costs})
         self.writes: Mapping[str, SmallWrites] = {}
-        self.request_msec: Mapping[str, float] = {}
 
-    def see(self, seen: Window, pools: Mapping[str, tuple[str, ...]] | None = None) -> list[Loss]:
+    def see(self, seen: Window) -> list[Loss]:
         columns = self.recent.add(seen)
         kinds = self.recent.kinds()
-        names, pool = pool_numbers(self.recent.targets, Facts(
-            pools={"hdd": tuple(self.recent.targets)} if pools is None else pools))
+        names, pool = pool_numbers(self.recent.targets, Facts(pools={"hdd": tuple(self.recent.targets)}))
         unhealthy = np.array([self.recent.targets[each] for each in seen.conditions], np.int64)
         work = recent_work(self.recent.windows, kinds, len(self.recent.jobs.by_number))
-        request_msec = np.array([self.request_msec.get(target, 0.0) for target in self.recent.targets])
-        costs = self.learner.table(pool, names, unhealthy, self.writes, request_msec=request_msec)
+        costs = self.learner.table(pool, names, unhealthy, self.writes, request_msec=np.zeros(len(self.recent.targets)))
         return self.model.update(columns, work, kinds, costs)
 
     def slots(self) -> list[int]:
@@ -208,18 +205,6 @@ def test_small_io_that_was_always_there_surely_costs_something_where_it_waits_fo
     assert 0.6 <= run(bed, windows[:6])[-1][0].probability(0.05) <= 0.75, "a write cache may take it in"
     bed.writes = {"hdd": SmallWrites.WAIT}
     assert run(bed, windows[6:])[-1][0].probability(0.05) >= 0.9
-
-
-@pytest.mark.parametrize(("slowest", "lost"), [(3, False), (0, True), (None, True)])
-def test_a_stream_that_waits_for_the_slowest_of_its_targets_loses_nothing_to_a_neighbour_on_another(
-        slowest: int | None, lost: bool) -> None:
-    """The disks of a pool differ: where requests take ten times as long, the stream waits."""
-    rng, bed = Random(1), Bed()
-    bed.request_msec = {target: 300.0 if number == slowest else 30.0 for number, target in enumerate(TARGETS)}
-    reads = [JobLoad(TARGETS[0], "f.2", read_bytes=200 * 4096, reads=200, sizes={4096: 200})]
-    losses = run(bed, (window(n, at(rng, 0.6 * ALONE), reads) for n in range(9)))[-1]
-    assert any(loss.probability(0.05) >= 0.6 for loss in losses) is lost
-    assert bed.model.newest.streams.count.tolist() == [1]
 
 
 def test_a_stream_that_begins_beside_a_neighbour_is_found_slow_once_its_targets_are_known_to_hold_it_up() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,7 +29,6 @@ from tierd.model import (
     Window,
 )
 from tierd.policies import noisy_neighbour, shared_bandwidth
-from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.text import Carrier
 
 Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
@@ -53,8 +53,7 @@ def test_a_finding_has_the_numbers_of_the_posterior() -> None:
     found = only(noisy_neighbour.find_slowed(view(LOSS), SETTINGS))
     assert (found.kind, found.aggressor, found.victim, found.targets) == ("noisy-neighbour", "m.2", "s.1", TARGETS)
     assert not found.advice_only
-    evidence = found.evidence
-    assert isinstance(evidence, NoisyNeighbourEvidence)
+    evidence: Any = found.evidence
     assert evidence.victim_usual_bytes_per_second == pytest.approx(44e6 / (1 - LOSS.share))
     assert evidence.slowdown == pytest.approx(1 / (1 - LOSS.share))
     assert (evidence.loss_low, evidence.loss_high) == (LOSS.quantile(-1.645), LOSS.quantile(1.645))
@@ -138,28 +137,18 @@ def pairs(windows: Iterable[Window]) -> list[tuple[str, str, str]]:
             if isinstance(each.evidence, SlowdownEvidence) and each.evidence.loss_probability >= 0.85]
 
 
-@pytest.mark.parametrize(("slow", "lost"), [((30.0, 30.0, 30.0), True), ((300.0, 300.0, 30.0), False),
-                                            ((30.0, 300.0, 300.0), False), ((30.0, 30.0, 300.0), True)])
-def test_two_of_three_readings_of_disks_show_which_target_a_stream_waits_for(slow: Sequence[float], lost: bool) -> None:
-    disks = {target: tuple(DiskWrites(15.0 * n, request_msec=msec if target == TARGETS[3] else 30.0)
-                           for n, msec in enumerate(slow)) for target in TARGETS}
+@pytest.mark.parametrize(("target", "slow", "lost"), [
+    (3, (30.0, 30.0, 30.0), True), (3, (300.0, 300.0, 30.0), False), (3, (30.0, 300.0, 300.0), False),
+    (3, (30.0, 30.0, 300.0), True), (0, (300.0, 300.0, 300.0), True)])
+def test_a_stream_that_waits_for_the_slowest_of_its_targets_loses_nothing_to_a_neighbour_on_another(
+        target: int, slow: Sequence[float], lost: bool) -> None:
+    """The disks of a pool differ. Two of three readings must show it, with requests that take ten times as long."""
+    disks = {each: tuple(DiskWrites(15.0 * n, request_msec=msec if number == target else 30.0)
+                         for n, msec in enumerate(slow)) for number, each in enumerate(TARGETS)}
     engine, facts = Engine(Settings()), Facts(pools={"hdd": TARGETS}, disk_writes=disks)
     reads = [JobLoad(TARGETS[0], "f.2", read_bytes=200 * 4096, reads=200, sizes={4096: 200})]
     looks = [engine.run_cycle(seen, lambda *_: (), lambda: facts) for seen in after(0, 9, stream("s.1", 44), reads)]
     assert any(each.findings for each in looks) is lost
-
-
-def test_whole_small_files_in_full_rpcs_are_found_in_the_second_window() -> None:
-    looks = found(episode(small_files("m.2", 20)))
-    assert not any(looks[:8])
-    finding = only(looks[9])
-    assert (finding.aggressor, finding.victim, finding.targets) == ("m.2", "s.1", TARGETS)
-    evidence = finding.evidence
-    assert isinstance(evidence, NoisyNeighbourEvidence)
-    assert evidence.loss_low <= 1 / 3 <= evidence.loss_high
-    assert evidence.aggressor_came_at == 40.0
-    assert evidence.device_time_share is not None
-    assert evidence.device_time_share_error is not None
 
 
 @pytest.mark.parametrize(("windows", "expected"), [
@@ -209,8 +198,7 @@ def test_an_engine_that_takes_over_continues() -> None:
         first.run_cycle(seen, lambda *_: (), lambda: facts)
     second.take_over(first, ())
     begun = [each for seen in windows[8:] for each in second.run_cycle(seen, lambda *_: (), lambda: facts).begun]
-    evidence = only(begun).evidence
-    assert isinstance(evidence, NoisyNeighbourEvidence)
+    evidence: Any = only(begun).evidence
     assert evidence.carrier is Carrier.ARRIVAL
 
 
