@@ -17,7 +17,6 @@ from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render, write_parameters
 from simulator.scenarios.events import Event, schedule
-from simulator.servers.ost import Ost
 from simulator.settings import recorded_test_bed
 
 STREAM = "ior_stream.1002"
@@ -206,7 +205,6 @@ def test_replayed_writes_load_the_disk() -> None:
     made = Cluster(recorded_test_bed(), (StreamingWriter(direct=False, stop_seconds=6.0),))
     made.advance(5.9)
     ost = made.target("OST0003")
-    assert isinstance(ost, Ost)
     Event(0, "failover", {"target": "OST0003", "seconds": 2.0})(made)
     made.advance(2.5)
     before = ost.bulk.brw.sides[True]["pages per bulk r/w"].total

@@ -25,7 +25,6 @@ from simulator.settings import recorded_test_bed
 
 MIB = 1 << 20
 STREAM = "ior_stream.1002"
-COVERS = Layout((Component(0, 2 << 20, "flash"), Component(2 << 20, None, "hdd")))
 TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
 
 
@@ -91,21 +90,6 @@ def test_names_records_and_room_are_those_of_the_files_made() -> None:
     assert used == sum(inode.size_bytes for inode in inodes)
     stored = {fid for ost in flows.osts for fid in ost.store.objects}
     assert stored == {s.fid for i in inodes if i.layout for part in i.layout.components for s in part.objects}
-
-
-def test_a_new_default_layout_and_moves_take_the_neighbour_off_the_disks() -> None:
-    flows = FluidCluster(recorded_test_bed(), (StreamingWriter(), SmallFileWriter()))
-    filesystem = SimulatedFilesystem(flows)
-    flows.advance(20)
-    file = next(inode for inode in flows.namespace.files() if inode.path.startswith("/proj/ingest/"))
-    before = flows.now
-    filesystem.migrate(file.path, COVERS)
-    assert 0 < flows.now - before < 10
-    assert file.layout.components[0].pool == "flash"
-    filesystem.set_default_layout("/proj/ingest", COVERS)
-    flows.advance(20)
-    assert flows.log.mean(STREAM, 25, 40) > 0.97 * 66.6
-    assert flows.log.mean(STREAM, 5, 20) < 0.8 * 66.6
 
 
 @pytest.mark.parametrize(("event", "rate"), [

@@ -1,4 +1,4 @@
-"""Several activities at once, in virtual time."""
+"""Several activities at once, in virtual time, and the events below them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
+from simulator.engine import Completion, Engine, Steps
 from simulator.filesystem import SimulatedFilesystem
 from simulator.fluid.cluster import FluidCluster
 from simulator.jobs.large_files import StreamingWriter
@@ -218,3 +219,24 @@ def test_the_threads_of_a_run_share_one_processor_and_the_caller_gets_its_own_ba
     (during,) = seen
     assert len(during) == 1
     assert during <= before == os.sched_getaffinity(0)
+
+
+def test_events_of_one_instant_keep_their_order() -> None:
+    engine, seen = Engine(), list[int]()
+    for number in range(5):
+        engine.after(1.0, seen.append, number)
+    engine.run_until(1.0)
+    assert seen == [0, 1, 2, 3, 4]
+
+
+def test_waiting_for_what_is_done_takes_no_time_and_no_stack() -> None:
+    engine, ready = Engine(), Completion()
+    ready.succeed(1)
+
+    def process() -> Steps[int]:
+        total = 0
+        for _ in range(5000):
+            total += yield ready
+        return total
+
+    assert engine.spawn(process()).value == 5000
