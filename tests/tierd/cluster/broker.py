@@ -88,7 +88,6 @@ class Broker:
         until(lambda: self._port_of(ports), f"nats-server starts; see {place}/log", START_SECONDS)
 
     def _port_of(self, ports: Path) -> bool:
-        assert self.process is not None
         if self.process.poll() is not None:
             raise AssertionError((self._folder / self._name / "log").read_text()[-2000:])
         try:
@@ -100,13 +99,11 @@ class Broker:
 
     def kill(self) -> None:
         """SIGKILL."""
-        assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     def freeze(self, *, frozen: bool = True) -> None:
         """SIGSTOP, or SIGCONT."""
-        assert self.process is not None
         self.process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
         if frozen:
             stat = Path(f"/proc/{self.process.pid}/stat")

@@ -1,14 +1,8 @@
-"""Changelogs in files, readers over them in this process or in others, and a leader that counts what they send.
-
-``python -m tests.tierd.cluster.reader_world URL FS FOLDER NAME`` runs one reader until it is killed.
-"""
+"""Changelogs in files, readers over them, and a leader that counts what they send."""
 
 from __future__ import annotations
 
 import fcntl
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -16,14 +10,12 @@ from lustre.changelog.decode import decode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog_bytes import encode
-from tests.tierd.cluster.broker import connected
 from tierd.clock import SystemClock
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.messages import Names, declare_readers
 from tierd.cluster.reader import MdtReader, Reader
 from tierd.cluster.tallies import NatsTallyInbox
-from tierd.config.settings import ClusterSettings, ReaderSettings
-from tierd.logs import log_to_standard_error
+from tierd.config.settings import ReaderSettings
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import TallyLimits
@@ -136,32 +128,3 @@ class NoFiles:
 
     def entries(self, place: str) -> list[str]:
         raise FileNotFoundError(place)
-
-
-class ReaderProcess:
-    """A reader in a process of its own."""
-
-    def __init__(self, url: str, fs: str, folder: Path, name: str) -> None:
-        self.log = folder / f"{name}.log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.tierd.cluster.reader_world", url, fs, str(folder), name],
-                cwd=Path(__file__).parents[3], stdout=log, stderr=log)
-
-    def says(self, words: str) -> bool:
-        if self.process.poll() not in {None, -9}:
-            raise AssertionError(self.log.read_text()[-3000:])
-        return words in self.log.read_text()
-
-
-def main(arguments: Sequence[str]) -> None:
-    url, fs, folder, name = arguments
-    log_to_standard_error()
-    connection = Connection(ClusterSettings(servers=(url,), replicas=1, timeout_seconds=3.0), "reader")
-    connected(connection)
-    reader_over(FileChangelog(Path(folder)), connection, Names(fs), name, ["MDT0000"]).start()
-    threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

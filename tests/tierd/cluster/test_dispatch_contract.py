@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, in_process, over_nats
 from tierd.acts import Outcome
@@ -75,38 +74,6 @@ def test_a_large_busy_file_costs_the_others_no_time(world: ClusterWorld) -> None
     assert world.pump_until_empty() == {"gave-way": 1}
     world.submit(*small)
     assert world.pump_until_empty() == {"done": 3}
-
-
-def test_a_file_that_vanishes_is_gone(world: ClusterWorld) -> None:
-    paths = world.files(3)
-    ready(world)
-    world.submit(*paths)
-    world.lustre.unlink(paths[1])
-    assert world.pump_until_empty()["done"] == 2
-    assert world.outcomes().get(paths[1], "gone") == "gone"
-
-
-def test_a_pause_leaves_files_in_the_queue(world: ClusterWorld) -> None:
-    paths = world.files(5)
-    ready(world)
-    world.pause.write_text("maintenance")
-    world.submit(*paths)
-    assert world.gate.pump(world.clock.now() + 1) == []
-    assert world.gate.waiting == 5
-    world.pause.unlink()
-    assert world.pump_until_empty() == {"done": 5}
-
-
-def test_many_targets_and_pools(world: ClusterWorld) -> None:
-    paths = world.files(20)
-    back = [path.replace("/d/", "/flash") for path in paths]
-    for path in back:
-        world.lustre.create(path, b"x" * 100, FLASH)
-    ready(world)
-    world.submit(*paths)
-    world.submit(*back, layout=HDD)
-    assert world.pump_until_empty() == {"done": 40}
-    assert {world.pool(path) for path in back} == {"hdd"}
 
 
 def test_a_doubtful_outcome_stops_everything(world: ClusterWorld) -> None:

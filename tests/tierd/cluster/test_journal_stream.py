@@ -42,7 +42,6 @@ def names(connection: Connection) -> Names:
 
 def leading(connection: Connection, names: Names, path: Path, generation: int = 1) -> tuple[Journal, JournalPublisher]:
     journal = Journal(path, copied=True)
-    assert journal.changes is not None
     claim = SimpleNamespace(generation=generation)
     return journal, JournalPublisher(connection, names, journal.changes, claim, KEY)  # type: ignore[arg-type]
 
@@ -416,7 +415,6 @@ def test_any_order_of_work_and_copies_converges(tmp_path_factory: pytest.TempPat
     """Without NATS: portions are applied one after the other, some of them twice."""
     folder = tmp_path_factory.mktemp("j")
     journal = Journal(folder / "leader", copied=True)
-    assert journal.changes is not None
     copy = JournalCopy(folder / "copy")
     sequence = 0
     for what, number in [*steps, ("copy", 0)]:

@@ -1,8 +1,7 @@
-"""Readers on a real nats-server: nothing lost and nothing twice, whoever is killed, stopped or split."""
+"""Readers, most of them on a real nats-server: nothing lost and nothing twice, whoever is killed, stopped or split."""
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,21 +10,14 @@ from typing import Any
 import pytest
 
 from tests.tierd.cluster.broker import Broker, new_fsname, until
-from tests.tierd.cluster.reader_world import (
-    KEY,
-    SETTINGS,
-    FileChangelog,
-    Leader,
-    ReaderProcess,
-    life,
-    new_table,
-    reader_over,
-)
+from tests.tierd.cluster.reader_world import KEY, SETTINGS, FileChangelog, Leader, life, new_table, reader_over
 from tests.tierd.logged import logged
+from tests.tierd.sense.clocks import SettableClock
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.messages import Names, signed
-from tierd.cluster.reader import Lease, MdtReader, Reader, Window
+from tierd.cluster.reader import MAX_WINDOWS, Lease, MdtReader, Reader, Window
+from tierd.config.settings import ReaderSettings
 from tierd.sense.changelogs.tally_source import Position, TallyOutcome
 
 MDT = "MDT0000"
@@ -83,22 +75,6 @@ def reading(connect):
         end()
 
 
-@pytest.fixture
-def process(world, shared_broker, tmp_path):
-    """Starts a reader in a process."""
-    made: list[ReaderProcess] = []
-
-    def started(name: str) -> ReaderProcess:
-        made.append(ReaderProcess(shared_broker.url, world.names.fs, tmp_path, name))
-        return made[-1]
-
-    yield started
-    for each in made:
-        each.process.send_signal(signal.SIGCONT)
-        each.process.kill()
-        each.process.wait()
-
-
 def test_records_reach_the_leader_and_are_cleared_after_its_journal_has_them(world, reading) -> None:
     reader = reading(world)
     for _ in range(10):
@@ -114,17 +90,23 @@ def test_records_reach_the_leader_and_are_cleared_after_its_journal_has_them(wor
     assert (state.mdts, state.records, state.problem) == ({MDT: 3000}, 3000, "")
 
 
-def test_after_a_reader_stands_still_every_record_counts_once(world, process) -> None:
+def test_after_a_reader_stands_still_every_record_counts_once(world, connect) -> None:
     """Until it goes on, it is for all others as if it was killed."""
-    first = process("r1")
-    until(lambda: first.says("holds the lease"), "r1 reads")
-    second = process("r2")
-    until(lambda: world.cycle(work=5) or world.leader.counts[0] > 300, "r1 has sent tallies")
-    first.process.send_signal(signal.SIGSTOP)
-    until(lambda: world.cycle(work=5) or second.says("holds the lease"), "r2 takes over", 30.0)
-    until(lambda: world.cycle(work=5) or world.leader.source.progress[MDT].reader == "r2", "r2 sends tallies")
-    first.process.send_signal(signal.SIGCONT)
-    until(lambda: world.cycle(work=5) or first.says("the lease is lost"), "r1 notices")
+    said = logged()
+    first, second = (reader_over(world.changelog, connect("reader"), world.names, name, [MDT]) for name in ("r1", "r2"))
+
+    def reads(reader: Reader, work: int = 5) -> bool:
+        reader.step_leases()
+        reader.step(MDT)
+        world.cycle(work)
+        return MDT in reader.state().mdts
+
+    until(lambda: reads(first) and world.leader.counts[0] > 300, "r1 has sent tallies")
+    until(lambda: reads(second), "r2 takes over", 30.0)
+    until(lambda: reads(second) and world.leader.source.progress[MDT].reader == "r2", "r2 sends tallies")
+    assert not reads(first)
+    assert f"{MDT}: the lease is lost" in said
+    until(lambda: reads(second, 0) and world.leader.counts[0] >= world.files, "r2 has sent all")
     world.until_all_is_counted()
 
 
@@ -228,3 +210,57 @@ def test_a_reader_keeps_its_tallies_until_there_is_a_key(world, reading) -> None
     assert world.leader.counts == (0, 0)
     key[0] = KEY
     until(lambda: world.cycle() or world.leader.counts[0] == world.files, "all is counted")
+
+
+class Site:
+    def __init__(self, folder: Path) -> None:
+        self.log = FileChangelog(folder)
+        self.clock = SettableClock()
+        self.sent: list[Window] = []
+        self.reader = MdtReader(MDT, "r1", self.log.read, print, "", new_table, ReaderSettings(window_seconds=0.4),
+                                self.clock, self.clock.now)
+
+    def step(self, seconds: float = 0.5) -> None:
+        self.clock.at += seconds
+        self.reader.step(1, Position(0, 0), self.sent.append)
+
+
+def test_a_tally_ends_before_a_late_record_and_is_not_at_the_end(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    records = [record for number in range(4) for record in life(number)]
+    late = records.pop(7)
+    site.log.append(MDT, records)
+    site.step(0.0)
+    site.step()
+    assert [(each.tally.after, each.tally.last) for each in site.sent] == [(0, 7)]
+    site.step()
+    assert not any(each.tally.at_end or each.tally.gap for each in site.sent)
+    (tmp_path / MDT).unlink()
+    site.log.append(MDT, [*records[:7], late, *records[7:]])
+    for _ in range(3):
+        site.step()
+    assert [(each.tally.after, each.tally.last, each.tally.gap) for each in site.sent if each.tally.records] == [
+        (0, 7, ""), (7, 12, "")]
+    assert site.sent[-1].tally.at_end
+
+
+def test_a_lost_record_is_a_gap_after_two_seconds(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    records = [record for number in range(4) for record in life(number)]
+    del records[7]
+    site.log.append(MDT, records)
+    for _ in range(4):
+        site.step()
+    assert not any(each.tally.gap for each in site.sent)
+    site.step()
+    assert [each.tally.gap for each in site.sent if each.tally.gap] == ["records 8 to 8 are missing"]
+    assert site.reader.read_position == 12
+
+
+def test_a_reader_that_keeps_as_many_tallies_as_it_may_reads_no_more(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    for number in range(2 * MAX_WINDOWS):
+        site.log.append(MDT, life(number))
+        site.step()
+    assert site.reader.waiting == len(site.sent) == MAX_WINDOWS
+    assert site.reader.records == 3 * (MAX_WINDOWS + 1), "the first window begins with the first step"

@@ -73,17 +73,6 @@ def test_a_standby_leads_after_the_leader_gave_up(shared_broker: Broker, tmp_pat
     second.close()
 
 
-def test_a_claim_that_was_lost_is_not_taken_again(shared_broker: Broker, tmp_path: Path) -> None:
-    fs = new_fsname()
-    first = node(tmp_path, shared_broker, fs, "a")
-    assert first.step()
-    ClaimFolder(tmp_path / ".tierd").make(f"{2:018d}", "host=other")
-    assert first.claim.hold() is not None
-    assert first.lost
-    assert first.claim.refusal() is not None
-    first.close()
-
-
 def test_the_folder_of_the_claim_is_emptied(shared_broker: Broker, tmp_path: Path) -> None:
     """Generations begin again, with another key. Standbys took in nothing from then on, and showed a complete copy."""
     fs = new_fsname()
