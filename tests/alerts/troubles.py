@@ -124,7 +124,6 @@ def filling(site: Site) -> None:
 
 def failing_moves(site: Site) -> None:
     """Files to be moved to a pool that does not exist."""
-    assert site.world is not None
     nowhere = Layout((Component(0, None, "none"),))
     for place in range(30):
         site.cluster.make_file(f"/proj/ingest/n{place}", 1 << 16)

@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from tierd.act.journal.connection import open_journal
-
 DIST = Path(os.environ.get("TIERD_PACKAGES", "missing")).resolve()
 PACKAGES = ("lustre-exporter", "lustre-tierd")
 UNITS = ("lustre-exporter.service", "tierd.service", "tierd-mover@a.service", "tierd-reader@a.service",
@@ -111,21 +109,6 @@ def test_debian_packages_are_installed_upgraded_removed_and_purged(root: Root, t
     assert settings.exists(), "settings stay until they are purged"
     root.run("dpkg", "--purge", *reversed(PACKAGES))
     assert [path for path in root.left() if path not in before] == []
-
-
-def test_a_purge_without_a_terminal_keeps_a_journal_with_acts_to_undo(root: Root) -> None:
-    for package in PACKAGES:
-        shutil.copy(archive(package, "deb"), root.at(f"/tmp/{package}.deb"))
-    root.run("dpkg", "--force-depends", "-i", *(f"/tmp/{package}.deb" for package in PACKAGES))
-    journal = root.at("/var/lib/tierd/journal.sqlite")
-    journal.parent.mkdir(exist_ok=True)
-    db, _ = open_journal(journal)
-    db.execute("INSERT INTO actions (kind, place, size_bytes, reason, dry_run, intended_at, outcome) "
-               "VALUES ('set-default-layout', 'scratch', 0, '', 0, 1.0, 'done')")
-    db.close()
-    told = root.run("dpkg", "--purge", "lustre-tierd")
-    assert "kept /var/lib/tierd: only its journals can undo the default layouts that are still set (1)" in told
-    assert journal.exists()
 
 
 @pytest.mark.skipif(not shutil.which("rpm"), reason="needs rpm")

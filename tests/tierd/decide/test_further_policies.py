@@ -35,13 +35,13 @@ def room(flash_free: float = 50 * GB, hdd_free: float = 500 * GB, layout: Layout
                 {"/d": layout})
 
 
-OUTGROWN = Finding("outgrown-component", NOW, "m.2", "", (), "", OutgrownComponentEvidence(
-    files_outgrown=500, files_created=1000, share=0.5, component_bytes=128 * KIB, seconds=100.0), ("/d",), subject="/d")
+TOO_LARGE = OutgrownComponentEvidence(
+    files_outgrown=500, files_created=1000, share=0.5, component_bytes=128 * KIB, seconds=100.0)
+OUTGROWN = Finding("outgrown-component", NOW, "m.2", "", (), "", TOO_LARGE, ("/d",), subject="/d")
 
 
 def larger(sizes: tuple[int, ...] = (900 * KIB,) * 50, where: Capacity | None = None) -> Plan:
-    assert isinstance(OUTGROWN.evidence, OutgrownComponentEvidence)
-    return outgrown_component.plan(OUTGROWN, OUTGROWN.evidence, Situation(
+    return outgrown_component.plan(OUTGROWN, TOO_LARGE, Situation(
         where or room(), Pools(), [DirectoryActivity("m.2", "/d", sizes=sizes)]))
 
 
@@ -144,8 +144,7 @@ def test_the_root_keeps_its_default_layout() -> None:
     where = replace(room(), default_layouts={"/": TOO_SMALL})
     plan = hot_small_files.plan(HOT, READ_AGAIN, Situation(where, Pools(), [activity]))
     assert {a.kind for a in plan.actions} == {"migrate"}
-    assert isinstance(OUTGROWN.evidence, OutgrownComponentEvidence)
-    assert reasons(outgrown_component.plan(OUTGROWN, OUTGROWN.evidence, Situation(
+    assert reasons(outgrown_component.plan(OUTGROWN, TOO_LARGE, Situation(
         where, Pools(), [activity]))) == [Reason.ROOT_DIRECTORY]
 
 

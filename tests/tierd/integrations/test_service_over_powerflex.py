@@ -71,14 +71,3 @@ def test_promtool_accepts_the_metrics(over_powerflex: Site) -> None:
     page = (Path(__file__).parents[3] / "docs" / "powerflex.md").read_text(encoding="utf-8")
     shown = set(re.findall(r"^# TYPE (tierd_powerflex_\w+)", metrics, re.MULTILINE))
     assert shown == set(re.findall(r"^\| `(tierd_powerflex_\w+)` \|", page, re.MULTILINE))
-
-
-def test_a_gateway_that_fails_leaves_tierd_at_work(over_powerflex: Site, stub: PowerFlexStub) -> None:
-    stub.bad = dict.fromkeys(["/rest/auth/login"], (500, b"oops"))
-    over_powerflex.begin_again(FluidCluster(recorded_test_bed(), (STREAM, NOISE)))
-    while 'tierd_powerflex_errors_total{fs="lustre",reason="login"} 0.0' in fetched(over_powerflex, "/metrics")[1]:
-        over_powerflex.run(until=over_powerflex.cluster.now + 5)
-        assert over_powerflex.cluster.now < 3600
-    metrics = fetched(over_powerflex, "/metrics")[1]
-    assert 'tierd_source_stale{fs="lustre",source="powerflex"} 1.0' in metrics
-    assert 'tierd_source_stale{fs="lustre",source="counters"} 0.0' in metrics

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Layout, mirrors, one_mirror
-from tests.tierd.act.gate_world import FAST, FINDING, World
+from tests.tierd.act.gate_world import FAST, World
 from tests.tierd.act.movers.both_engines import PFL
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import MiniCalls
@@ -19,11 +19,10 @@ from tierd.act.movers.moves import Mover
 from tierd.act.movers.space_and_quota import Destination
 from tierd.act.orders import examine_again
 from tierd.act.undo import close_unfinished
-from tierd.acts import ActKind, Outcome
+from tierd.acts import Outcome
 from tierd.config.act import ActSettings, Limits, Rate
 from tierd.config.settings import Settings
 from tierd.mirrors.mover import MirrorMover
-from tierd.model import Action
 from tierd.refusal import Reason
 
 TO_FLASH = Layout(tuple(replace(part, mirror_id=2) for part in PFL.components), mirror_count=2)
@@ -82,8 +81,6 @@ def test_a_mirror_comes_and_goes_and_the_journal_has_both_layouts(world: MirrorW
     assert world.split() is Outcome.DONE
     assert world.pools() == ["hdd"]
     one, two = (world.journal.entry(number) for number in (1, 2))
-    assert one is not None
-    assert two is not None
     assert [layout.mirror_count for entry in (one, two)
             for layout in (entry.layout_before, entry.layout_after) if layout is not None] == [1, 2, 2, 1]
 
@@ -195,20 +192,3 @@ def counted(last: int) -> Callable[[str, int], None]:
             raise Died
 
     return before
-
-
-@pytest.mark.parametrize(("extended", "outcome"), [(False, Outcome.INTERRUPTED), (True, Outcome.DONE)])
-def test_recovery_finds_out_whether_the_mirror_was_made(
-        world: MirrorWorld, extended: bool, outcome: Outcome) -> None:
-    world.extend("/1")
-    made = world.layout("/1")
-    entry = world.journal.entry(1)
-    status = world.port.status("/0")
-    assert entry.layout_after is not None
-    world.journal.intend(Action(ActKind.MIGRATE, entry.layout_after, "because", FINDING.key, "/", "/0", SIZE),
-                         world.finding, world.layout("/0"), 1.0, dry_run=False, fid=status.fid)
-    if extended:
-        world.lustre.names["/0"].store.layout = made
-    ((_, found, _),) = close_unfinished(world.journal, world.port, 2.0)
-    assert found is outcome
-    assert world.journal.made_mirrors(status.fid, made) == extended

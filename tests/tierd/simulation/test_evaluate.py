@@ -1,8 +1,9 @@
-"""Drawn test beds: they are the same for each call, and tierd finds neighbours on them."""
+"""``tierctl evaluate``: test beds that are drawn, and workloads that tierd once missed."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import pytest
 
@@ -10,8 +11,8 @@ from simulator.jobs.large_files import Streaming
 from tierd.cli.simulate import bed_kinds
 from tierd.config.settings import Settings
 from tierd.simulation.beds import DRAWN, BedKind, draw_bed
-from tierd.simulation.evaluate import Evaluated, evaluate, summary_text
-from tierd.simulation.random_scenarios import random_scenario
+from tierd.simulation.evaluate import Evaluated, Trial, evaluate, summary_text
+from tierd.simulation.random_scenarios import NOISE_ENDS, random_scenario
 
 
 @pytest.mark.parametrize("kind", BedKind)
@@ -49,3 +50,30 @@ def test_a_neighbour_on_a_disk_is_found_and_a_job_on_flash_left_alone() -> None:
     assert quiet.truth == "innocent"
     assert (quiet.acted, quiet.harm) == (False, 0.0)
     assert "disk" in summary_text(Evaluated("990001-990041", False, (noisy, quiet)))
+
+
+@pytest.mark.parametrize(("workload", "seed", "cold"), [
+    ("tasks of an array", 20011, True),
+    ("bursts of small files", 20002, True),
+    ("noise that builds up", 20032, False),
+    ("noise that builds up", 20032, True),
+    ("small files on a new stream", 20015, False),
+])
+def test_a_hard_workload_is_found_and_relieved(workload: str, seed: int, cold: bool) -> None:
+    trial = Trial(seed, {workload})
+    trial.case = replace(trial.case, seconds=NOISE_ENDS)
+    verdict = trial.verdict(Settings(), cold)
+    assert verdict.truth == "aggressor"
+    assert verdict.found_after is not None
+    assert verdict.found_after <= (60 if cold else 30)
+    assert verdict.acted
+    assert verdict.recovery is not None
+    assert verdict.recovery > 0.9
+    assert verdict.harm < 0.02
+
+
+def test_a_trickle_that_starts_with_a_stream_is_found() -> None:
+    verdict = evaluate(20023, Settings(), workloads={"trickle with another stream"})
+    assert verdict.truth == "aggressor"
+    assert verdict.found_after is not None
+    assert verdict.found_after <= 60
