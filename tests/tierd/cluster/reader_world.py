@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
-from lustre.changelog.decode import decode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog_bytes import encode
@@ -35,8 +34,12 @@ def path_of(fid: Fid) -> str:
     raise FileNotFoundError(str(fid))
 
 
+def lives(*numbers: int) -> list[Record]:
+    """Small files that are created, opened and closed: three records each, with indexes from 3 * number + 1."""
+    return [record for number in numbers for record in life(number)]
+
+
 def life(number: int) -> list[Record]:
-    """A small file that is created, opened and closed: three records, with indexes from 3 * number + 1."""
     fid, time, index = Fid(0x200000403, number), 1000.0 + number, 3 * number
     return [Record(index + 1, RecordType.CREATE, time, target=fid, parent=DIRECTORY, name=b"f%d" % number,
                    job_id=b"small.1"),
@@ -44,39 +47,29 @@ def life(number: int) -> list[Record]:
             Record(index + 3, RecordType.CLOSE, time, target=fid, job_id=b"small.1")]
 
 
-class FileChangelog:
-    """The changelog of each MDT as a file that grows, and the index up to which it was cleared."""
+class MadeChangelog:
+    """The changelog of each MDT, and the index up to which it was cleared. Readers in several threads may use it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def append(self, mdt: str, records: Iterable[Record]) -> None:
-        with (self._folder / mdt).open("ab") as file:
-            file.write(b"".join(map(encode, records)))
+    def __init__(self) -> None:
+        self.records: dict[str, list[Record]] = defaultdict(list)
+        self._cleared: Counter[str] = Counter()
 
     def read(self, mdt: str, after: int) -> bytes:
-        path = self._folder / mdt
-        if not path.exists():
-            return b""
         first = max(after, self.cleared(mdt))
-        records = [record for record in decode(path.read_bytes())[0] if record.index > first]
-        return b"".join(map(encode, records[:MOST]))
+        return b"".join(map(encode, islice((record for record in self.records[mdt] if record.index > first), MOST)))
 
     def clear(self, mdt: str, _: str, index: int) -> None:
-        with (self._folder / f"{mdt}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            (self._folder / f"{mdt}.cleared").write_text(str(max(index, self.cleared(mdt))))
+        self._cleared[mdt] = max(index, self._cleared[mdt])
 
     def cleared(self, mdt: str) -> int:
-        path = self._folder / f"{mdt}.cleared"
-        return int(path.read_text() or 0) if path.exists() else 0
+        return self._cleared[mdt]
 
 
 def new_table() -> ActivityTable:
     return ActivityTable(path_of, is_echo=OwnMoves(()), tallies=TallyLimits())
 
 
-def reader_over(changelog: FileChangelog, connection: Connection, names: Names, name: str, mdts: Sequence[str],
+def reader_over(changelog: MadeChangelog, connection: Connection, names: Names, name: str, mdts: Sequence[str],
                 settings: ReaderSettings = SETTINGS, secret: Callable[[], str] = lambda: KEY) -> Reader:
     clock = SystemClock()
     readers = {mdt: MdtReader(mdt, name, changelog.read, changelog.clear, "cl1", new_table, settings, clock,

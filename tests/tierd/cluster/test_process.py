@@ -10,7 +10,7 @@ import pytest
 
 from tests.tierd.cluster.broker import Broker, new_fsname, until
 from tests.tierd.cluster.cluster_world import over_nats
-from tests.tierd.cluster.reader_world import KEY, SETTINGS, FileChangelog, Leader, life, path_of
+from tests.tierd.cluster.reader_world import KEY, SETTINGS, Leader, MadeChangelog, lives, path_of
 from tierd.clock import SystemClock
 from tierd.cluster.messages import Names
 from tierd.cluster.mover import Mover
@@ -23,11 +23,11 @@ SERVERS = ClusterSettings(servers=("nats://127.0.0.1:1",))
 MDTS = ("MDT0000", "MDT0001", "MDT0002", "MDT0003")
 
 
-class Filesystem(FileChangelog):
+class Filesystem(MadeChangelog):
     """As much of a file system as a reader needs."""
 
-    def __init__(self, folder, fsname) -> None:
-        super().__init__(folder)
+    def __init__(self, fsname) -> None:
+        super().__init__()
         self.fsname = fsname
         self.path_of = path_of
         self.changelog = self.read
@@ -53,14 +53,14 @@ def reader(filesystem, connection, name: str) -> Reader:
     return reader_of(settings_for(name), filesystem, MDTS, connection, Keys(), SystemClock())  # type: ignore[arg-type]
 
 
-def test_two_readers_share_four_mdts_and_one_takes_over_what_the_other_releases(tmp_path, connect) -> None:
-    filesystem = Filesystem(tmp_path, new_fsname())
+def test_two_readers_share_four_mdts_and_one_takes_over_what_the_other_releases(connect) -> None:
+    filesystem = Filesystem(new_fsname())
     leader = Leader(connect(), Names(filesystem.fsname), dict.fromkeys(MDTS, 0))
     leader.step()
     readers = [reader(filesystem, connect(), name) for name in ("r1", "r2")]
     threads = [thread for each in readers for thread in each.start()]
     for mdt in MDTS:
-        filesystem.append(mdt, [record for number in range(40) for record in life(number)])
+        filesystem.records[mdt] += lives(*range(40))
     until(lambda: leader.step() or leader.counts[0] == 40 * len(MDTS), "all four are read", 30.0)
     held = [set(each.state().mdts) for each in readers]
     assert [len(mdts) for mdts in held] == [2, 2]
@@ -69,7 +69,7 @@ def test_two_readers_share_four_mdts_and_one_takes_over_what_the_other_releases(
     until(lambda: all(filesystem.cleared(mdt) == 120 for mdt in MDTS), "all are cleared")
     readers[0].stop()
     for name in held[0]:
-        filesystem.append(name, life(40))
+        filesystem.records[name] += lives(40)
     third = reader(filesystem, connect(), "r3")
     threads += third.start()
     until(lambda: leader.step() or leader.counts[0] == 40 * len(MDTS) + 2, "r3 reads them", 30.0)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tierd.cluster.broker import Broker, new_fsname, until
-from tests.tierd.cluster.reader_world import KEY, SETTINGS, FileChangelog, Leader, life, new_table, reader_over
+from tests.tierd.cluster.reader_world import KEY, SETTINGS, Leader, MadeChangelog, lives, new_table, reader_over
 from tests.tierd.logged import logged
 from tests.tierd.sense.clocks import SettableClock
 from tierd.clock import SystemClock
@@ -26,8 +25,8 @@ MDT = "MDT0000"
 class World:
     """A changelog that grows, and a leader."""
 
-    def __init__(self, folder: Path, connection: Connection) -> None:
-        self.changelog = FileChangelog(folder)
+    def __init__(self, connection: Connection) -> None:
+        self.changelog = MadeChangelog()
         self.names = Names(new_fsname())
         self.connection = connection
         self.leader = Leader(connection, self.names, {MDT: 0})
@@ -35,8 +34,7 @@ class World:
         self.files = 0
 
     def work(self, files: int) -> None:
-        self.changelog.append(MDT, [record for number in range(self.files, self.files + files)
-                                    for record in life(number)])
+        self.changelog.records[MDT] += lives(*range(self.files, self.files + files))
         self.files += files
 
     def cycle(self, work: int = 0) -> None:
@@ -56,8 +54,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path, connect) -> World:
-    return World(tmp_path, connect())
+def world(connect) -> World:
+    return World(connect())
 
 
 @pytest.fixture
@@ -114,8 +112,8 @@ def position_of(world: World) -> Position:
     return Position(world.leader.journal[MDT], world.leader.source.rereads[MDT])
 
 
-def test_without_nats_a_reader_stops_reading_and_clears_nothing(tmp_path, own_broker, connect, reading) -> None:
-    world = World(tmp_path, connect("leader", own_broker))
+def test_without_nats_a_reader_stops_reading_and_clears_nothing(own_broker, connect, reading) -> None:
+    world = World(connect("leader", own_broker))
     reader = reading(world, own_broker)
     world.work(50)
     world.until_all_is_counted()
@@ -213,8 +211,8 @@ def test_a_reader_keeps_its_tallies_until_there_is_a_key(world, reading) -> None
 
 
 class Site:
-    def __init__(self, folder: Path) -> None:
-        self.log = FileChangelog(folder)
+    def __init__(self) -> None:
+        self.log = MadeChangelog()
         self.clock = SettableClock()
         self.sent: list[Window] = []
         self.reader = MdtReader(MDT, "r1", self.log.read, print, "", new_table, ReaderSettings(window_seconds=0.4),
@@ -225,18 +223,17 @@ class Site:
         self.reader.step(1, Position(0, 0), self.sent.append)
 
 
-def test_a_tally_ends_before_a_late_record_and_is_not_at_the_end(tmp_path: Path) -> None:
-    site = Site(tmp_path)
-    records = [record for number in range(4) for record in life(number)]
+def test_a_tally_ends_before_a_late_record_and_is_not_at_the_end() -> None:
+    site = Site()
+    records = lives(*range(4))
     late = records.pop(7)
-    site.log.append(MDT, records)
+    site.log.records[MDT] += records
     site.step(0.0)
     site.step()
     assert [(each.tally.after, each.tally.last) for each in site.sent] == [(0, 7)]
     site.step()
     assert not any(each.tally.at_end or each.tally.gap for each in site.sent)
-    (tmp_path / MDT).unlink()
-    site.log.append(MDT, [*records[:7], late, *records[7:]])
+    site.log.records[MDT].insert(7, late)
     for _ in range(3):
         site.step()
     assert [(each.tally.after, each.tally.last, each.tally.gap) for each in site.sent if each.tally.records] == [
@@ -244,11 +241,11 @@ def test_a_tally_ends_before_a_late_record_and_is_not_at_the_end(tmp_path: Path)
     assert site.sent[-1].tally.at_end
 
 
-def test_a_lost_record_is_a_gap_after_two_seconds(tmp_path: Path) -> None:
-    site = Site(tmp_path)
-    records = [record for number in range(4) for record in life(number)]
+def test_a_lost_record_is_a_gap_after_two_seconds() -> None:
+    site = Site()
+    records = lives(*range(4))
     del records[7]
-    site.log.append(MDT, records)
+    site.log.records[MDT] += records
     for _ in range(4):
         site.step()
     assert not any(each.tally.gap for each in site.sent)
@@ -257,10 +254,10 @@ def test_a_lost_record_is_a_gap_after_two_seconds(tmp_path: Path) -> None:
     assert site.reader.read_position == 12
 
 
-def test_a_reader_that_keeps_as_many_tallies_as_it_may_reads_no_more(tmp_path: Path) -> None:
-    site = Site(tmp_path)
+def test_a_reader_that_keeps_as_many_tallies_as_it_may_reads_no_more() -> None:
+    site = Site()
     for number in range(2 * MAX_WINDOWS):
-        site.log.append(MDT, life(number))
+        site.log.records[MDT] += lives(number)
         site.step()
     assert site.reader.waiting == len(site.sent) == MAX_WINDOWS
     assert site.reader.records == 3 * (MAX_WINDOWS + 1), "the first window begins with the first step"

@@ -15,7 +15,7 @@ import pytest
 from stack.cluster import nats_program
 from tests.pki import Pki
 from tests.tierd.cluster.broker import Broker, connected, taken_from, until
-from tests.tierd.cluster.reader_world import FileChangelog, Leader, life, reader_over
+from tests.tierd.cluster.reader_world import Leader, MadeChangelog, lives, reader_over
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection
 from tierd.cluster.messages import Names
@@ -111,9 +111,9 @@ def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
     assert heard == [b"hint"]
 
 
-def test_tallies_take_their_way(connections: dict[str, Connection], tmp_path: Path) -> None:
-    changelog = FileChangelog(tmp_path)
-    changelog.append("MDT0000", [record for number in range(20) for record in life(number)])
+def test_tallies_take_their_way(connections: dict[str, Connection]) -> None:
+    changelog = MadeChangelog()
+    changelog.records["MDT0000"] += lives(*range(20))
     leader = Leader(connections["leader"], NAMES, {"MDT0000": 0})
     leader.step()
     reader = reader_over(changelog, connections["reader"], NAMES, "r1", ["MDT0000"])

@@ -85,6 +85,27 @@ REFUSED = [
     ('[small_files_to_flash]\nflash_pool = "hdd"', 1, "small_files_to_flash: flash_pool and hdd_pool are both 'hdd'"),
     ('[small_files_to_flash]\nhdd_pool = ""', 1, "small_files_to_flash: flash_pool and hdd_pool must have names"),
     ('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "flash"', 1, "flash_pool and hdd_pool are both 'flash'"),
+    ("[detect.hot_small_files]\nmin_opens = 0", 2, "min_opens: must be greater than or equal to 1 (it is 0)"),
+    ("[detect.hot_large_files]", 1, "unknown setting; known here: block_accelerator, cold_on_flash"),
+    ("[noisy_neighbour.classes]\nsmoll_rpc_bytes = 1", 2, "known here: small_file_bytes, small_rpc_bytes, stream_r"),
+    ("detect = 3", 1, "detect: "), ("[detect]\nhot_small_files = 3", 2, "detect.hot_small_files: "),
+    ('[[scopes]]\npath = "scratch"', 2, "begins with / at the root"),
+    ('[[scopes]]\npath = "/a"\nmode = "all"', 3, "scopes.0.mode: "),
+    ('[[scopes]]\npath = "/a"\n[scopes.limits]\nfiles = 1', 4,
+     "known here: burst_seconds, bytes_per_second, files_per_second, per_pool, per_target, pools"),
+    ("[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/a/'", 1, "these have several: /a"),
+    ("[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/mnt/lustre/a'", 1, "these have several: /a"),
+    ("[limits.pools.flash]\nfile_per_second = 1", 2, "known here: bytes_per_second, files_per_second"),
+    ("[[scopes]]\npath = '/a'\n[scopes.limits.pools.flash]\nfile_per_second = 1", 4,
+     "known here: bytes_per_second, files_per_second"),
+    ("[claim]\nexpiry_seconds = 1", 2, "claim.expiry_seconds: "),
+    ("[verify]\njudge_seconds = true", 2, "verify.judge_seconds: write a number (it is True)"),
+    ("[verify]\nmin_gain = false", 2, "(it is False)"),
+    ("[limits.pools.flash]\nfiles_per_second = true", 2, "write a number (it is True)"),
+    ("[detect.hot_small_files]\nmin_opens = true", 2, "write a number (it is True)"),
+    ("[rebalance]\nmax_moves = true", 2, "write a number (it is True)"),
+    ("[[scopes]]\npath = '/a'\nlimits.files_per_second = true", 3, "write a number (it is True)"),
+    ("[sense.slurm]\ntimeout_seconds = true", 2, "write a number (it is True)"),
 ]
 
 
@@ -154,13 +175,18 @@ stale_seconds = "old"
 files_per_secnod = 1
 [web]
 address = "127.0.0.1:9170"
+[detect.cold_on_flash]
+enabled = "false"
+cold_days = -1
+enter = 0.5
+leave = 0.9
 """)
     assert main(["--config", str(path), "--check-config"]) == 1
     *lines, last = capsys.readouterr().err.splitlines()
     assert [line.removeprefix("warning: ").split(" ")[0] for line in lines] == [
-        f"{path}:{number}:" for number in (2, 5, 7, 8, 10, 12)]
+        f"{path}:{number}:" for number in (2, 5, 7, 8, 10, 12, 14, 15, 17)]
     assert [number for number, line in enumerate(lines) if line.startswith("warning: ")] == [2]
-    assert last == f"{path}: 5 mistakes"
+    assert last == f"{path}: 8 mistakes"
 
 
 def test_an_invalid_setting_does_not_count_as_its_default() -> None:

@@ -22,77 +22,12 @@ def test_a_file_that_is_not_toml_is_refused(data: bytes, words: str) -> None:
         parse(data, "tierd.toml")
 
 
-def test_detectors_have_tables_of_their_own_and_no_mistake_hides_others_of_its_table_or_of_another() -> None:
-    text = b"""\
-[verify]
-min_gain = 2
-
-[detect.hot_small_files]
-min_opens = 0
-enabled = "perhaps"
-
-[noisy_neighbour.classes]
-smoll_rpc_bytes = 1
-
-[detect.hot_large_files]
-[detect.cold_on_flash]
-enabled = "false"
-cold_days = -1
-enter = 0.5
-leave = 0.9
-"""
-    with pytest.raises(ConfigurationError) as caught:
-        parse(text, "tierd.toml")
-    lines = str(caught.value).splitlines()
-    assert [line.split(" ")[0] for line in lines] == [
-        f"tierd.toml:{number}:" for number in (2, 5, 6, 9, 11, 13, 14, 16)]
-    error = str(caught.value)
-    assert "detect.hot_small_files.min_opens: must be greater than or equal to 1 (it is 0)" in error
-    assert "detect.hot_large_files: unknown setting; known here: block_accelerator, cold_on_flash" in error
-    assert "known here: small_file_bytes, small_rpc_bytes, stream_rpc_bytes" in error
-
-
-def test_true_is_no_number() -> None:
-    text = b"""[verify]
-judge_seconds = true
-min_gain = false
-
-[limits.pools.flash]
-files_per_second = true
-
-[detect.hot_small_files]
-enabled = true
-min_opens = true
-
-[rebalance]
-max_moves = true
-
-[[scopes]]
-path = "/proj"
-limits.files_per_second = true
-
-[sense.slurm]
-timeout_seconds = true
-"""
-    with pytest.raises(ConfigurationError) as caught:
-        parse(text, "tierd.toml")
-    lines = str(caught.value).splitlines()
-    assert [int(line.split(":")[1]) for line in lines] == [2, 3, 6, 10, 13, 17, 20]
-    assert lines[0] == "tierd.toml:2: verify.judge_seconds: write a number (it is True)"
-
-
 def test_a_detector_takes_the_settings_of_its_table() -> None:
     settings = parse(b"[detect.hot_small_files]\nenabled = false\n", "tierd.toml")
     chosen = {configured.policy.name: configured.settings for configured in settings.policies}
     assert not chosen["hot-small-files"].enabled
     assert chosen["imbalance"].enabled
     assert settings != Settings()
-
-
-@pytest.mark.parametrize("text", ["detect = 3\n", "[detect]\nhot_small_files = 3\n"])
-def test_a_value_instead_of_a_table_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"tierd\.toml:\d: detect"):
-        parse(text.encode(), "tierd.toml")
 
 
 @pytest.mark.parametrize("folder", ["", "/", ".", "..", "../x", "/a/../../x"])
@@ -132,35 +67,6 @@ files_per_second = 2
     assert inner.limits.files_per_second == 2
     assert settings.resolved_scopes.modes == {"observe", "full"}
     assert all(isinstance(mode, Mode) for mode in settings.resolved_scopes.modes)
-
-
-def test_mistakes_in_scopes_are_reported_with_their_lines() -> None:
-    text = b"""\
-[[scopes]]
-path = "scratch"
-[[scopes]]
-path = "/a"
-mode = "all"
-[scopes.limits]
-files = 1
-[claim]
-expiry_seconds = 1
-"""
-    with pytest.raises(ConfigurationError) as caught:
-        parse(text, "t")
-    lines = str(caught.value).splitlines()
-    assert [line.split(" ")[0] for line in lines] == ["t:2:", "t:5:", "t:7:", "t:9:"]
-    assert "begins with / at the root" in lines[0]
-    assert "known here: burst_seconds, bytes_per_second, files_per_second, per_pool, per_target, pools" in lines[2]
-    for again in (b"/a/", b"/mnt/lustre/a"):
-        with pytest.raises(ConfigurationError, match="these have several: /a"):
-            parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '%s'\n" % again, "t")
-
-
-@pytest.mark.parametrize("table", ["limits.pools.flash", "scopes.limits.pools.flash"])
-def test_an_unknown_setting_of_one_pool_is_reported_with_those_of_a_rate(table: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"^t.toml:4: .* known here: bytes_per_second, files_per_second$"):
-        parse(f"[[scopes]]\npath = '/a'\n[{table}]\nfile_per_second = 1\n".encode(), "t.toml")
 
 
 def test_a_mistake_that_scopes_inherit_is_reported_once_with_its_line() -> None:
