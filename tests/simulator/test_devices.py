@@ -102,17 +102,6 @@ def test_flash_seeks_nothing_and_serves_many_at_once() -> None:
     assert load.ios > 30_000
 
 
-def test_a_slow_device_takes_that_many_times_as_long() -> None:
-    rates = []
-    for slowdown in (1.0, 3.0):
-        load = Load(HDD)
-        load.device.slowdown = slowdown
-        load.stream(0, MIB)
-        load.engine.run_until(10)
-        rates.append(load.bytes)
-    assert rates[0] == pytest.approx(3 * rates[1], rel=0.05)
-
-
 @pytest.mark.parametrize(("write", "share"), [(True, 0.5), (False, 1.0)])
 @pytest.mark.parametrize("size", [4096, 4 * MIB])
 def test_a_mirrored_volume_stores_each_write_twice(write: bool, share: float, size: int) -> None:

@@ -18,7 +18,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.parameters import render, write_parameters
+from simulator.parameters import write_parameters
 from simulator.scenarios import scenario
 from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
@@ -106,16 +106,6 @@ def test_faults_of_targets_and_jobs_change_the_flows(event: Event, rate: float) 
     schedule([event], flows)
     flows.advance(30)
     assert flows.log.mean(STREAM, 11, 30) == pytest.approx(rate * flows.log.mean(STREAM, 1, 9), abs=2)
-
-
-def test_recovery_ends_and_the_stream_continues() -> None:
-    flows = FluidCluster(recorded_test_bed(), (StreamingWriter(),))
-    schedule([Event(10, "failover", {"target": "OST0004", "seconds": 5})], flows)
-    flows.advance(15.5)
-    assert "RECOVERING" in render(flows)["sys/kernel/debug/lustre/obdfilter/lustre-OST0004/recovery_status"].decode()
-    flows.advance(14.5)
-    assert flows.log.mean(STREAM, 11, 20) == 0
-    assert flows.log.mean(STREAM, 21, 30) > 60
 
 
 def test_a_job_that_moves_to_another_directory_creates_its_files_there() -> None:

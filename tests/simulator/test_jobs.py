@@ -17,7 +17,6 @@ from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, SharedFile
 from simulator.jobs.metadata import LsScan, Mdtest
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.scenarios import scenario
 from simulator.servers.mdt import MdtSettings
 from simulator.servers.objects import Capacity
 from simulator.servers.ost import OstSettings
@@ -174,16 +173,6 @@ def test_statahead_makes_ls_faster_and_batches_make_it_faster_still() -> None:
     assert counters.hit_total > 450
     assert counters.miss_total < 50
     assert none.clients[0].statahead.hit_total == 0
-
-
-def test_a_stream_regains_its_disks_when_an_accelerator_absorbs_small_writes() -> None:
-    variants = scenario.library("accelerator").variants()
-    rates = []
-    for name in ("within_bypass", "beyond_bypass"):
-        cluster = variants[name].build()
-        cluster.advance(14)
-        rates.append(cluster.log.mean("ior_stream.1002", 9, 14))
-    assert rates[0] > 1.5 * rates[1]
 
 
 def test_an_accelerator_writes_its_data_to_idle_disks() -> None:

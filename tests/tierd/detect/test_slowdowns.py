@@ -184,12 +184,6 @@ def test_without_pools_or_with_targets_in_trouble_nothing_is_found() -> None:
     assert not any(found(replace(each, conditions=in_trouble) for each in episode(small_files("m.2", 20))))
 
 
-def test_a_finding_ends_when_the_neighbour_leaves() -> None:
-    looks = found([*episode(small_files("m.2", 20)), *after(16, 3, stream("s.1", 66))])
-    assert looks[15]
-    assert not looks[-1]
-
-
 def test_an_engine_that_takes_over_continues() -> None:
     """After a reload of the configuration."""
     windows, facts = episode(small_files("m.2", 20), noisy=4), Facts(pools={"hdd": TARGETS})

@@ -120,15 +120,6 @@ def test_undo_removes_the_mirror_and_an_undone_split_makes_it_again(world: Mirro
     assert world.pools() == ["hdd", "flash", "hdd"]
 
 
-def test_undo_after_a_write_keeps_what_was_written(world: MirrorWorld) -> None:
-    world.extend()
-    world.lustre.write("/0", b"new", 0)
-    world.lustre.clock_ns += 60_000_000_000
-    assert world.undone(1)
-    assert [command[2] for command in world.lfs.commands] == ["extend", "resync", "split"]
-    assert world.lustre.contents("/0")[:3] == b"new"
-
-
 def test_a_file_without_a_pool_gets_its_layout_back(world: MirrorWorld) -> None:
     node = world.lustre.names["/0"]
     node.store.layout = replace(node.store.layout, components=tuple(
