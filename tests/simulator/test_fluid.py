@@ -28,19 +28,6 @@ STREAM = "ior_stream.1002"
 TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
 
 
-def test_jobs_come_and_go_and_change() -> None:
-    noise = SmallFileWriter(start_seconds=10.0, stop_seconds=20.0)
-    flows = FluidCluster(recorded_test_bed(), (StreamingWriter(), noise))
-    flows.advance(30)
-    rates = [flows.log.mean(STREAM, since, since + 8) for since in (1, 11, 21)]
-    assert rates[1] < 0.8 * rates[0]
-    assert rates[2] == pytest.approx(rates[0])
-    assert flows.log.mean(noise.job_id, 21, 29) == 0
-    flows.change(STREAM, {"nodes": 1, "threads": 1, "think_seconds": 10.0})
-    flows.advance(5)
-    assert flows.log.mean(STREAM, 31, 35) < 2
-
-
 def test_files_whose_second_component_finds_no_space_end_before_it() -> None:
     flows = FluidCluster(recorded_test_bed(), (SmallFileWriter(files_per_second=10.0, layout=TOO_SMALL),))
     for ost in flows.osts[2:]:  # the pool hdd

@@ -243,9 +243,8 @@ def test_another_stream_gets_a_fair_share_for_some_time(site: Site) -> None:
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, large)))
     made = BrakedSite(site)
     made.run(until=140)
-    found = [words for words in site.said if "BRAKED" in words]
-    taken, left = made.mean("late.1700"), made.mean(STREAM.job_id)
-    assert found == [] or taken <= 1.3 * left
+    assert any("BRAKED late.1700" in words for words in site.said)
+    assert made.mean("late.1700") <= 1.3 * made.mean(STREAM.job_id)
 
 
 def test_a_second_stream_on_another_oss_lifts_no_rule_and_counts_nothing_twice(site: Site) -> None:

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from tierd.acts import ActKind, Verdict
-from tierd.config.load import parse
 from tierd.decide.plans import FlashSettings, Plan
-from tierd.engine import plan_by_scope, situation_of
 from tierd.model import Capacity, DirectoryActivity, DirectoryPlacement, Facts, Finding, MetadataSpace
 from tierd.policies import metadata_storm
 from tierd.policies.metadata_storm import MetadataStormEvidence, judge, rate_below
@@ -79,15 +77,6 @@ def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
 def test_a_striping_that_brings_nothing_or_replaces_another_is_refused(plan: Plan, reason: Reason) -> None:
     assert plan.actions == ()
     assert [refusal.reason for refusal in plan.refusals] == [reason]
-
-
-@pytest.mark.parametrize(("mode", "done"), [("full", 1), ("new-files-only", 1), ("observe", 0)])
-def test_modes(mode: str, done: int) -> None:
-    settings = parse(f"[act]\nmode = '{mode}'\n".encode(), "t.toml")
-    facts = Facts(placements={"/out": PLAIN, "/out/s2": PLAIN}, metadata=ROOMY)
-    situation = replace(situation_of(settings, Capacity({}, {}, {})), facts=facts)
-    plan = plan_by_scope(FINDING, (), situation, settings.resolved_scopes)
-    assert (len(plan.actions), len(plan.recommended)) == (done, 1 - done)
 
 
 @given(st.floats(1, 1e6), st.integers(0, 10**9))
