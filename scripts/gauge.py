@@ -22,7 +22,7 @@ from tierd.simulation.run import run
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    ("lustre", ("lustre",), 7_000, 7_130),
+    ("lustre", ("lustre",), 7_000, 7_000),
     ("httpserver", ("httpserver",), 1_200, 1_525),
     ("exporter", ("exporter",), 8_500, 8_500),
     ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_375),
@@ -33,7 +33,7 @@ ROOMS = (
     ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_580),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_060),
     ("tierd: other", ("tierd",), 4_500, 6_090),
-    ("simulator", ("simulator",), 8_500, 8_990),
+    ("simulator", ("simulator",), 8_500, 8_970),
     ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_540),
 )
 """Rooms, their folders, the lines that were planned, and those they may have. Of a file in two rooms, the first counts
@@ -111,7 +111,7 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 79_165
+    yield "all product Python", lines(counted), 65_000, 79_000
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
     yield "tests", lines(files("tests")), 42_000, 58_080
     every = Settings()
