@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -46,15 +46,15 @@ def prune(journal: Journal, now: float, keep_seconds: float = YEAR, in_use: tupl
 
 
 def act(journal: Journal, finding: int, at: float, outcome: str = "done", kind: str = "migrate",
-        place: str = "/proj/a", size_bytes: int = 10) -> int:
+        place: str = "/proj/a", size_bytes: int = 10, seconds: float = 1.0) -> int:
     directory, path = (place, "") if kind in DEFAULT_KINDS else ("", place)
     action = Action(ActKind(kind), AFTER, "because", FINDING.key, directory, path, size_bytes)
     before = None if kind == ActKind.SET_DEFAULT_STRIPING else BEFORE
     number = journal.intend(action, finding, before, at, dry_run=False)
     if outcome == "undoing":
-        journal.begin_undo(number, at + 1)
+        journal.begin_undo(number, at + seconds)
     elif outcome:
-        journal.end(number, Outcome(outcome), "", at + 1)
+        journal.end(number, Outcome(outcome), "", at + seconds)
     return number
 
 
@@ -81,81 +81,6 @@ def test_tierd_knows_its_mirrors_for_as_long_as_they_are_there(path: Path) -> No
     assert journal.made_mirrors(file, mirrored)
 
 
-@pytest.mark.parametrize(("outcome", "kind", "stays"), [
-    ("done", "migrate", False), ("undone", "set-default-layout", False), ("refused", "migrate", False),
-    ("dry-run", "set-default-layout", False), ("failed", "migrate", False),
-    ("done", "set-default-layout", True), ("done", "set-default-striping", True),  # in force
-    ("undone", "set-default-striping", False),
-    ("", "migrate", True), ("undoing", "migrate", True), ("undoing", "set-default-layout", True),  # for recovery
-])
-def test_acts_that_can_be_undone_or_recovered_outlive_the_retention(path: Path, outcome: str, kind: str,
-                                                               stays: bool) -> None:
-    journal = Journal(path)
-    number = act(journal, journal.add_finding(FINDING), 10.0, outcome, kind)
-    newest(journal, 2 * YEAR)
-    prune(journal, 2 * YEAR)
-    assert (number in ids(journal)) is stays
-    assert (journal.key_of_finding(1) is not None) is stays
-
-
-def test_acts_of_findings_in_use_and_with_waiting_moves_stay(path: Path) -> None:
-    journal = Journal(path)
-    open_case, waiting, over = (journal.add_finding(FINDING) for _ in range(3))
-    acts = [act(journal, finding, 10.0) for finding in (open_case, waiting, over)]
-    move = Action(ActKind.MIGRATE, AFTER, "", FINDING.key, path="/proj/b")
-    journal.queue.add([move], waiting, Stamp("fs", False, 1.0))
-    newest(journal, 2 * YEAR)
-    prune(journal, 2 * YEAR, in_use=(open_case,))
-    assert ids(journal) == {acts[0], acts[1], acts[2] + 1}
-    assert [journal.was_removed(number, "findings") for number in (open_case, waiting, over)] == [False, False, True]
-
-
-def test_an_act_counts_from_its_end(path: Path) -> None:
-    """A default layout of two years that was undone yesterday is not forgotten: its directory cools down."""
-    journal = Journal(path)
-    number = act(journal, journal.add_finding(FINDING), 10.0, kind="set-default-layout", place="/proj")
-    newest(journal, 2 * YEAR)
-    journal.end(number, Outcome.UNDONE, "", 2 * YEAR - DAY)
-    prune(journal, 2 * YEAR)
-    assert journal.undone_at("/proj") == 2 * YEAR - DAY
-
-
-def test_zero_keeps_records_until_a_retention_is_set(path: Path) -> None:
-    journal = Journal(path)
-    act(journal, journal.add_finding(FINDING), 10.0)
-    newest(journal, 10 * YEAR)
-    prune(journal, 10 * YEAR, keep_seconds=0.0)
-    assert ids(journal) == {1, 2}
-    reader = JournalReader(path)
-    assert (reader.complete_since(), reader.removed_acts()) == (1.0, 0)
-    journal.close()
-    again = Journal(path)
-    prune(again, 10 * YEAR)
-    assert ids(again) == {2}
-    assert reader.sums_of_all() == {"done": 2}
-
-
-def test_sums_and_totals_do_not_fall_back(path: Path) -> None:
-    journal, reader = Journal(path), JournalReader(path)
-    for day in range(0, 700, 7):
-        number = journal.add_finding(replace(FINDING, time=day * DAY + 100))
-        act(journal, number, day * DAY + 200, size_bytes=day)
-        act(journal, number, day * DAY + 300, "failed")
-        verdict = Verdict.HELPED if day % 2 else Verdict.HARMED_OTHERS
-        journal.judgements.add(number, FINDING.kind, "flash", MIB, verdict, 0.5, day * DAY + 400)
-    whole, of_all = reader.sums_of_period(0.0, 800 * DAY), reader.sums_of_all()
-    year_before = reader.sums_of_period(14 * DAY, 28 * DAY)
-    won_back = journal.judgements.won_back(FINDING.kind, "flash", MIB)
-    prune(journal, 700 * DAY)
-    assert len(ids(journal)) < 110
-    assert reader.removed_acts() == 200 - len(ids(journal))
-    assert reader.sums_of_period(0.0, 800 * DAY) == whole
-    assert reader.sums_of_period(14 * DAY, 28 * DAY) == year_before
-    assert reader.sums_of_all() == of_all == {"done": 100, "failed": 100}
-    assert journal.judgements.won_back(FINDING.kind, "flash", MIB) == won_back
-    assert reader.complete_since() == 700 * DAY - YEAR
-
-
 def test_the_last_verdicts_of_a_class_stay_however_old_they_are(path: Path) -> None:
     """What such acts came to decides about the next one, though it comes years later."""
     journal = Journal(path)
@@ -169,40 +94,6 @@ def test_the_last_verdicts_of_a_class_stay_however_old_they_are(path: Path) -> N
     assert len(expected) == rules.JUDGEMENTS_USED
     (left,) = journal.db.execute("SELECT count(*) FROM judgements").only()
     assert left == rules.JUDGEMENTS_USED
-
-
-def test_a_finding_that_stays_keeps_the_sums_of_its_removed_acts(path: Path) -> None:
-    journal, reader = Journal(path), JournalReader(path)
-    number = journal.add_finding(FINDING)
-    act(journal, number, 10.0, kind="set-default-layout", place="/proj")
-    for _ in range(5):
-        act(journal, number, 20.0, size_bytes=7)
-    newest(journal, 2 * YEAR)
-    before = reader.sums_of_finding(number)
-    prune(journal, 2 * YEAR)
-    assert [entry.kind for entry in reader.acts_of(number, 10)] == ["set-default-layout"]
-    assert reader.sums_of_finding(number) == before
-    assert before["bytes_moved"] == 35
-
-
-def test_directories_of_removed_acts_may_still_hold_files_on_flash(path: Path) -> None:
-    journal = Journal(path)
-    act(journal, journal.add_finding(FINDING), 10.0, place="/proj/sub/a")
-    newest(journal, 2 * YEAR)
-    prune(journal, 2 * YEAR)
-    assert journal.act_directories.all() == {"/proj/sub", "/proj"}
-    journal.act_directories.forget("/proj/sub")
-    journal.close()
-    assert Journal(path).act_directories.all() == {"/proj"}
-
-
-def test_numbers_are_never_given_twice(path: Path) -> None:
-    journal = Journal(path)
-    finding = journal.add_finding(FINDING)
-    number = act(journal, finding, 10.0)
-    prune(journal, 10 * YEAR)
-    assert journal.add_finding(FINDING) > finding
-    assert act(journal, finding, 10.0) > number
 
 
 def test_a_portion_is_small_and_a_finished_pass_rests(path: Path) -> None:
@@ -224,31 +115,6 @@ def test_a_portion_is_small_and_a_finished_pass_rests(path: Path) -> None:
     assert len(ids(journal)) == 3
     prune(journal, 2 * YEAR + rules.PASS_SECONDS + 1)
     assert len(ids(journal)) == 2
-
-
-def test_three_years_of_acts_fill_no_more_than_what_is_kept(path: Path) -> None:
-    """Virtual time: the file is as large after three years as after the first, by which all pages are in use again."""
-    journal, reader = Journal(path), JournalReader(path)
-    sizes = []
-    for day in range(3 * 365 + 1):
-        with journal.transaction():
-            now = day * DAY
-            finding = journal.add_finding(replace(FINDING, time=now))
-            journal.add_messages(finding, ["a sentence about it"] * 3, now)
-            for number in range(10):
-                act(journal, finding, now + number, place=f"/proj/{day % 50}/{day}-{number}")
-            undone = act(journal, finding, now, kind="set-default-layout", place=f"/proj/{day % 50}")
-            journal.end(undone, Outcome.UNDONE, "", now + 500)
-            journal.add_samples({"findings": 1.0, "waiting moves": 2.0}, now)
-        for _ in range(10):
-            journal.retention.step(now + 1000, YEAR)
-        if day % 365 == 0:
-            sizes.append(journal.size_bytes())
-    assert len(ids(journal)) <= 11 * 367
-    assert sizes[1] > 20 * sizes[0]
-    assert sizes[3] < 1.15 * sizes[1]
-    assert reader.sums_of_all() == {"done": 10 * 1096, "undone": 1096}
-    assert reader.sums_of_period(-1.0, 4 * YEAR)["kinds"] == {"noisy-neighbour": 1096}
 
 
 def test_a_shorter_retention_gives_pages_back_to_the_file_system(path: Path) -> None:
@@ -321,31 +187,89 @@ def test_a_kill_at_any_statement_loses_and_doubles_nothing(path: Path) -> None:
     assert reader.sums_of_period(-1.0, 3 * YEAR)["all_acts"] == 201
 
 
-OUTCOMES = ["done", "failed", "refused", "undone", "undoing", "", "dry-run"]
-ACTS = st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1000), st.sampled_from(OUTCOMES),
-                          st.sampled_from(["migrate", "set-default-layout"])), max_size=30)
+@dataclass(frozen=True)
+class Past:
+    """An act, and how long it took."""
+
+    finding: int
+    at: int
+    seconds: int
+    outcome: str
+    kind: str
+
+    def is_kept(self, before: float, protected: set[int]) -> bool:
+        return (self.at + self.seconds >= before or self.finding in protected or self.outcome in {"", "undoing"}
+                or (self.kind in DEFAULT_KINDS and self.outcome == "done"))
+
+
+PAST = st.builds(Past, st.integers(1, 5), st.integers(0, 1000), st.integers(0, 400),
+                 st.sampled_from(["done", "failed", "refused", "undone", "undoing", "", "dry-run"]),
+                 st.sampled_from(["migrate", "set-default-layout", "set-default-striping"]))
+
+
+IN_USE, WAITING = 1, 2
+"""Findings: one that is a case, and one that has waiting moves."""
 
 
 @settings(max_examples=40)
-@given(acts=ACTS, keep_seconds=st.floats(1, 900), in_use=st.sets(st.integers(1, 5)))
-def test_removed_acts_are_in_the_sums_and_protected_ones_stay(
-        tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[int, float, str, str]], keep_seconds: float,
-        in_use: set[int]) -> None:
+@given(acts=st.lists(PAST, min_size=10, max_size=30), keep_seconds=st.sampled_from((0.0, 150.0, 300.0, 450.0, 600.0)))
+def test_what_has_ended_and_is_not_in_use_is_removed_and_the_sums_stay(
+        tmp_path_factory: pytest.TempPathFactory, acts: list[Past], keep_seconds: float) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal.sqlite"
     journal, reader = Journal(path), JournalReader(path)
-    findings = [journal.add_finding(FINDING) for _ in range(5)]
+    for number in range(1, 7):  # the last one has no acts
+        assert journal.add_finding(replace(FINDING, time=100.0 * number)) == number
+        journal.add_messages(number, ["a sentence about it"], 100.0 * number)
+        journal.judgements.add(number, FINDING.kind, "flash", MIB, list(Verdict)[number % len(Verdict)], 0.5, 1.0)
+    journal.queue.add([Action(ActKind.MIGRATE, AFTER, "", FINDING.key, path="/proj/b")], WAITING,
+                      Stamp("fs", False, 1.0))
     with journal.transaction():
-        for finding, at, outcome, kind in acts:
-            act(journal, findings[finding], at, outcome, kind)
-    before, entries = reader.sums_of_period(-DAY, 2 * DAY), {entry.id: entry for entry in journal.entries()}
-    prune(journal, 1000.0, keep_seconds, tuple(in_use))
-    assert reader.sums_of_period(-DAY, 2 * DAY) == before
-    for number in entries.keys() - ids(journal):
-        gone = entries[number]
-        assert gone.intended_at + 1 < 1000.0 - keep_seconds
-        assert gone.outcome not in {"", "undoing"}
-        assert (gone.kind, gone.outcome) != ("set-default-layout", "done")
+        for number, past in enumerate(acts, 1):
+            assert number == act(journal, past.finding, past.at, past.outcome, past.kind, f"/proj/{number % 7}/a", 10,
+                                 past.seconds)
+
+    def sums() -> object:
+        return (reader.sums_of_period(-DAY, 2 * DAY), reader.sums_of_all(),
+                journal.judgements.won_back(FINDING.kind, "flash", MIB))
+
+    whole, of_findings = sums(), {number: reader.sums_of_finding(number) for number in range(1, 7)}
+    prune(journal, 1000.0, keep_seconds, (IN_USE,))
+    assert sums() == whole
+    before, protected = 1000.0 - keep_seconds if keep_seconds else -1e18, {IN_USE, WAITING}
+    kept = {number for number, past in enumerate(acts, 1)
+            if past.is_kept(before, protected) or number == len(acts)}  # its number is never given to another
+    assert ids(journal) == kept
+    assert reader.removed_acts() == len(acts) - len(kept)
+    assert journal.act_directories.all() >= {
+        f"/proj/{number % 7}" for number, past in enumerate(acts, 1)
+        if number not in kept and past.outcome == "done" and past.kind == "migrate"}, "they may hold files on flash"
+    findings = {number for number in range(1, 7) if 100.0 * number >= before or number in protected or number == 6
+                or number in {acts[each - 1].finding for each in kept}}
+    assert {number for number in range(1, 7) if journal.key_of_finding(number) is not None} == findings
+    assert all(reader.sums_of_finding(number) == of_findings[number] for number in findings)
+    for table in ("told", "removed_by_finding"):
+        assert {number for (number,) in journal.db.execute(f"SELECT finding FROM {table}")} <= findings
+    if len(kept) < len(acts) or len(findings) < 6:
+        assert reader.complete_since() == before
     journal.close()
+
+
+def test_points_of_curves_are_removed_after_ninety_days_whatever_the_settings(path: Path) -> None:
+    journal = Journal(path)
+    for day in range(0, 120, 10):
+        journal.add_samples({"findings": 1.0, "waiting moves": 2.0}, day * DAY)
+    prune(journal, 110 * DAY, keep_seconds=0.0)
+    assert journal.db.execute("SELECT min(time) FROM samples").only() == (20 * DAY,)
+
+
+def test_a_directory_that_was_removed_is_forgotten(path: Path) -> None:
+    journal = Journal(path)
+    for place in ("/proj/sub/a", "/proj/a"):
+        act(journal, journal.add_finding(FINDING), 10.0, place=place)
+    assert journal.act_directories.all() == {"/proj/sub", "/proj"}
+    journal.act_directories.forget("/proj/sub")
+    journal.close()
+    assert Journal(path).act_directories.all() == {"/proj"}
 
 
 def run_until(journal: Journal, start: float, end: float) -> None:
