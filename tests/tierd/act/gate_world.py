@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lustre.layout.model import Layout
-from tests.tierd.act.miniport import MiniPort
+from tests.tierd.act.miniport import BEGIN, MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
 from tests.tierd.worlds import noise
@@ -36,7 +36,7 @@ def submitted(gate: Gate, actions: Sequence[Action], finding: int) -> list[Compl
 
 
 class Clock:
-    def __init__(self, time: float = 1000.0) -> None:
+    def __init__(self, time: float = BEGIN) -> None:
         self.time = time
 
     def now(self) -> float:
@@ -64,7 +64,7 @@ class World:
         self.gate = Gate(
             self.port,
             self.engine,
-            Budget(limits, 1000.0),
+            Budget(limits, BEGIN),
             CircuitBreaker(),
             self.journal,
             self.clock,

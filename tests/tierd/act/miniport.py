@@ -14,6 +14,9 @@ from lustre.layout.model import Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import MiniLustre
 
+BEGIN = 1000.0
+"""Time at which the tests begin."""
+
 
 class MiniPort:
     """Implements :class:`lustre.filesystem.Filesystem`, as far as the gate, undo and recovery ask."""
@@ -29,6 +32,10 @@ class MiniPort:
         """Of directories that somebody asked for, by path."""
         self.most_links = 100
         """Names of a file that its MDT knows."""
+        self.times: dict[Fid, float] = {}
+        """Modification times of directories, where it is not the time at which the tests begin."""
+        self.closed: set[str] = set()
+        """Directories that cannot be listed."""
         self.most_data_on_mdt: int | None = None
         """``lod.*.dom_stripesize``; None for no limit."""
         self.links: dict[str, str] = {}
@@ -43,7 +50,8 @@ class MiniPort:
     def status(self, path: str) -> FileStatus:
         path = self.links.get(path, path)
         if path in self.defaults:
-            return FileStatus(self.fids.setdefault(path, Fid(7, len(self.fids) + 1)), 4096, 0.0, 0.0, 0, 0, 2, True)
+            fid = self.fids.setdefault(path, Fid(7, len(self.fids) + 1))
+            return FileStatus(fid, 4096, self.times.get(fid, BEGIN), 0.0, 0, 0, 2, True)
         descriptor = self.calls.open_for_reading(path)
         found, fid = self.calls.status(descriptor), self.calls.fid(descriptor)
         self.calls.close(descriptor)
@@ -87,6 +95,10 @@ class MiniPort:
             return names[link if link < min(len(names), self.most_links) else 0]
         raise of_errno(errno.ENOENT, "fid2path", str(fid))
 
+    def make(self, directory: str) -> None:
+        """As mkdir does it."""
+        self.defaults[directory] = self.defaults[directory.rpartition("/")[0]]
+
     def rename(self, directory: str, to: str) -> None:
         for each in [path for path in self.defaults if path == directory or path.startswith(directory + "/")]:
             new = to + each[len(directory):]
@@ -95,6 +107,8 @@ class MiniPort:
                 self.fids[new] = self.fids.pop(each)
 
     def subdirectories(self, directory: str) -> list[str]:
+        if directory in self.closed:
+            raise of_errno(errno.EIO, "list", directory)
         parents = (path.rpartition("/") for path in self.defaults)
         return [name for parent, _, name in parents if (parent or "/") == directory]
 

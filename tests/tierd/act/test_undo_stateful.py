@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,37 +13,32 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import FINDING, World, submitted
 from tests.tierd.act.miniport import MiniPort
-from tests.tierd.act.movers.minilustre import FLASH
+from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.undo import SEARCH_SECONDS, Undo, close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 
-LAYOUTS = [FLASH, *(Layout((Component(0, size << 20, "flash"), Component(size << 20, None, "hdd"))) for size in (2, 4))]
+TWO, FOUR = (Layout((Component(0, size << 20, "flash"), Component(size << 20, None, "hdd"))) for size in (2, 4))
+LAYOUTS: dict[str, Layout | None] = {"none": None, "hdd": HDD, "flash": FLASH, "two": TWO, "four": FOUR}
 STEP_SECONDS = 200.0
 """Between two steps: more than clocks may differ."""
 MOST_DIRECTORIES = 8
 
 
-class Dated(MiniPort):
-    """Directories have times."""
+class Slow(MiniPort):
+    """Listings take a while."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world.lustre)
         self.defaults = world.port.defaults
-        self.times: dict[Fid, float] = {}
         self.clock, self.listing_seconds = world.clock, 0.0
 
     def subdirectories(self, directory: str) -> list[str]:
         self.clock.time += self.listing_seconds
         return super().subdirectories(directory)
-
-    def status(self, path: str) -> FileStatus:
-        found = super().status(path)
-        return replace(found, mtime=self.times.get(found.fid, found.mtime))
 
 
 class Steps(RuleBasedStateMachine):
@@ -52,7 +48,7 @@ class Steps(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.world = World(Path(self.folder.name))
-        self.port = Dated(self.world)
+        self.port = Slow(self.world)
         self.port.defaults["/x"] = None
         self.world.gate.default_layouts.filesystem = self.port
         self.undo = Undo(self.port, self.world.engine, self.world.journal, self.world.clock)
@@ -76,19 +72,26 @@ class Steps(RuleBasedStateMachine):
         paths = sorted(self.port.defaults)
         return paths[number % len(paths)]
 
-    @rule(number=st.integers(0, MOST_DIRECTORIES), layout=st.sampled_from(LAYOUTS))
+    def set_default(self, path: str, layout: Layout) -> str:
+        action = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "because", FINDING.key, path)
+        (outcome,) = submitted(self.world.gate, [action], self.world.finding)
+        return outcome.result
+
+    def make_directory(self, path: str) -> None:
+        parent = path.rpartition("/")[0]
+        self.port.make(path)
+        self.without[self.fid(path)] = self.without[self.fid(parent)]
+        self.port.times |= dict.fromkeys((self.fid(path), self.fid(parent)), self.world.clock.time)
+
+    @rule(number=st.integers(0, MOST_DIRECTORIES), layout=st.sampled_from((FLASH, TWO, FOUR)))
     def act(self, number: int, layout: Layout) -> None:
-        action = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "because", FINDING.key, self.chosen(number))
-        submitted(self.world.gate, [action], self.world.finding)
+        self.set_default(self.chosen(number), layout)
 
     @rule(number=st.integers(0, MOST_DIRECTORIES))
     def make(self, number: int) -> None:
         parent = self.chosen(number)
         if len(self.port.defaults) < MOST_DIRECTORIES:
-            path = f"{parent}/{next(self.names)}"
-            self.port.defaults[path] = self.port.defaults[parent]
-            self.without[self.fid(path)] = self.without[self.fid(parent)]
-            self.port.times |= dict.fromkeys((self.fid(path), self.fid(parent)), self.world.clock.time)
+            self.make_directory(f"{parent}/{next(self.names)}")
 
     @rule(number=st.integers(0, MOST_DIRECTORIES))
     def rename(self, number: int) -> None:
@@ -126,25 +129,90 @@ class Steps(RuleBasedStateMachine):
         for path, default in self.port.defaults.items():
             assert default == wanted.get(self.fid(path), default)
 
+    def follow(self, steps: str) -> None:
+        """Steps by name. ``give`` is of a directory's owner, who may make it; acts are counted from 1."""
+        for step in steps.split(", "):
+            self.world.clock.time += STEP_SECONDS
+            match step.split():
+                case ["act", path, layout]:
+                    assert self.set_default(path, LAYOUTS[layout]) == "done"  # type: ignore[arg-type]
+                case ["give", path, layout]:
+                    self.port.defaults[path] = LAYOUTS[layout]
+                    self.without[self.fid(path)] = LAYOUTS[layout]
+                    self.port.times.setdefault(self.fid(path), self.world.clock.time)
+                case ["make", path]:
+                    self.make_directory(path)
+                case ["rename", path, to]:
+                    self.port.rename(path, to)
+                case ["undo", *numbers]:
+                    for number in numbers:
+                        assert self.undo(self.world.journal.entries()[int(number) - 1], "because").restored
+                case _:
+                    self.slow(SEARCH_SECONDS + 1)
+            self.the_last_act_in_force_holds()
+
+
+@contextmanager
+def followed(steps: str) -> Iterator[dict[str, Layout | None]]:
+    """The defaults after some steps. At the end, all acts are undone."""
+    state = Steps()
+    state.follow(steps)
+    yield dict(state.port.defaults)
+    state.teardown()
+
+
+BELOW = "act /d flash, make /d/new, make /d/new/earlier, make /d/new/earlier/still, act /d/new four, make /d/new/later"
+ALL_HDD = "/d hdd, /d/new hdd, /d/new/earlier hdd, /d/new/earlier/still hdd, /d/new/later hdd, /x none"
+OLDER = "give /d/old flash, act /d flash, act /d/old four"
+
+
+@pytest.mark.parametrize(("steps", "left"), [
+    ("give /d/own none, act /d flash, act /d/own flash, make /d/own/below, undo 1",
+     "/d hdd, /d/own flash, /d/own/below flash, /x none"),
+    (f"{BELOW}, undo 1 2", ALL_HDD),
+    (f"{BELOW}, undo 2 1", ALL_HDD),
+    (f"{OLDER}, undo 1 2", "/d hdd, /d/old flash, /x none"),
+    (f"{OLDER}, undo 2 1", "/d hdd, /d/old flash, /x none"),
+    ("give /d/own none, act /d/own flash, act /d flash, act /d/own four, undo 2 3", "/d hdd, /d/own flash, /x none"),
+    ("act /d flash, make /d/new, act /d/new four, act /d/new flash, act /d/new two, undo 1 4",
+     "/d hdd, /d/new flash, /x none"),
+    ("act /d flash, rename /d /e, give /d hdd, give /d/own flash, act /d/own four, undo 1 2",
+     "/d hdd, /d/own flash, /e hdd, /x none"),
+    ("act /d flash, rename /d /e, make /e/new, act /e/new four, rename /e /f, undo 1 2", "/f hdd, /f/new hdd, /x none"),
+    ("act /d flash, make /d/new, act /d/new four, rename /d/new /moved, undo 1 2", "/d hdd, /moved hdd, /x none"),
+    ("act /d flash, make /d/first, act /d four, act /d flash, make /d/third, undo 1",
+     "/d flash, /d/first hdd, /d/third flash, /x none"),
+    ("act /d flash, give /d2 flash, act /d2 four, undo 1 2", "/d hdd, /d2 flash, /x none"),
+    ("give /d/run none, act /d flash, act /d/run flash, rename /d/run /d/run.1, make /d/run, undo 1",
+     "/d hdd, /d/run hdd, /d/run.1 flash, /x none"),
+], ids=[
+    "an act below with the same default stays", "inherited by the directory of an act below", "the later act first",
+    "an act over an older default restores it", "an act over an older default is undone first",
+    "an act over the default of an earlier act restores that", "the act before the last one is in force",
+    "another directory with the former name is not above", "a directory that was renamed twice is above",
+    "a directory that was moved away", "a later act gave the same default", "a name that begins with another",
+    "mv run run.1 and mkdir run",
+])
+def test_undo_leaves_what_other_acts_and_owners_gave(steps: str, left: str) -> None:
+    with followed(steps) as defaults:
+        assert defaults == {path: LAYOUTS[layout] for path, layout in map(str.split, left.split(", "))}
+
 
 @pytest.mark.parametrize("steps", [
-    "a0 b0 m0 m0 m1 a1", "a0 b0 m0 m1 slow a0 a1", "a0 m0 m1 m0 b0 a0 m1", "a0 m0 m1 m0 b0 a0 m2",
-    "a0 m0 m1 b0 a0 m2 m3 b3 u0", "a0 m0 m1 b0 a0 m2 m3 b4 b1"])
-def test_a_default_that_was_set_twice_is_undone_below_too(steps: str) -> None:
-    """A directory may have it by either act, so its time decides which undo restores it."""
-    state = Steps()
-    state.act(number=1, layout=FLASH)  # in another directory
-    for step in steps.split():
-        match step[0]:
-            case "m":
-                state.make(number=int(step[1]))
-            case "u":
-                state.undo_some([int(step[1])])
-            case "s":
-                state.slow(seconds=SEARCH_SECONDS + 1)
-            case which:
-                state.act(number=int(step[1]), layout=LAYOUTS[which == "b"])
-    state.teardown()
+    "act /x flash, act /d flash, act /d two, make /d/0, make /d/1, make /d/0/2, act /d/0 flash",
+    "act /d flash, act /d two, make /d/0, make /d/0/1, slow, act /d flash, act /d/0 flash",
+    "act /d flash, make /d/0, make /d/0/1, make /d/2, act /d two, act /d flash, make /d/0/3",
+    "act /d flash, make /d/0, make /d/0/1, act /d/0 four, make /d/0/2, make /d/0/2/3, slow, undo 2 1",
+    *(", ".join([*(f"act /d {layout}, make /d/{number}" for number, layout in enumerate(layouts)), f"undo {first}"])
+      for layouts in (("flash", "two", "four"), ("flash", "two", "flash"), ("two", "flash", "two"),
+                      ("flash", "two", "flash", "four"), ("flash", "two", "flash", "two"),
+                      ("four", "flash", "two", "flash"))
+      for first in range(1, len(layouts) + 1)),
+])
+def test_all_acts_are_undone_whichever_is_the_first(steps: str) -> None:
+    """A directory may have its default by either of two acts, so its time decides which undo restores it."""
+    with followed(steps):
+        pass
 
 
 TestSteps = Steps.TestCase
