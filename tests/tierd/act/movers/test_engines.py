@@ -40,11 +40,6 @@ def test_lfs_is_the_default_until_the_other_engine_is_proven(tree: Tree) -> None
     assert (type(lease.first), type(lease.other)) == (LeaseMover, LfsMover)
 
 
-def test_an_engine_is_not_made_of_any_other_word(tree: Tree) -> None:
-    with pytest.raises(KeyError, match="rsync"):
-        engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings(engine="rsync"))  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(("variable", "expected"), [
     ("SLURM_JOB_ID\n", {"SLURM_JOB_ID": "tierd.0"}), ("procname_uid\n", {}), ("nodelocal", {}), ("disable", {}),
     ("", {}),

@@ -1,28 +1,70 @@
-"""What the lease engine does step by step, and each thing it must not do."""
+"""What the lease engine does step by step, what others do to the file meanwhile, and calls that return wrong values.
+
+Whatever is done to the data, and to most attributes, is in the tests of both engines.
+"""
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from lustre.errors import of_errno
-from lustre.filesystem import FileFlags
-from tests.tierd.act.movers.lease_world import World, pools_of_file
+from lustre.filesystem import FileFlags, Hsm, HsmFlags
+from lustre.layout.model import Component, Layout
+from lustre.layout.setstripe import setstripe_arguments
+from tests.tierd.act.movers.both_engines import PFL, Both
+from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minilustre import FLASH, PAGE
 from tierd.act.movers import lease
-from tierd.act.movers.moves import MoveResult
+from tierd.act.movers.moves import MoveOutcome, MoveResult
 
 
-def test_moves_a_file_and_nothing_of_it_changes_but_its_place(world: World) -> None:
-    before = (world.node.mode, world.node.uid, world.node.project, world.node.mtime_ns, world.node.atime_ns)
-    world.node.xattrs["user.origin"] = b"beamline"
-    outcome = world.move()
-    assert (outcome.result, outcome.detail, outcome.copied_bytes) == (MoveResult.DONE, "", len(world.data))
-    assert pools_of_file(world) == ["flash"]
-    assert world.lustre.contents("/a") == world.data
-    assert (world.node.mode, world.node.uid, world.node.project, world.node.mtime_ns, world.node.atime_ns) == before
-    assert world.node.store.owner == (1001, 1001, 7)
+class World(Both):
+    """A file ``/a`` of three pages on the HDD pool, of a project that its directory does not give."""
+
+    def __init__(self) -> None:
+        super().__init__("lease", data=b"first page".ljust(PAGE, b"x") + bytes(PAGE) + b"last")
+        self.lustre.directory_project = 0
+
+    def before_call(self, call: str, act: Callable[[], object], occurrence: int | None = 1, since: str = "") -> None:
+        """Do something just before the mover's nth call of a kind (None: each), counted from its call ``since`` on."""
+        seen = 0
+
+        def before(name: str, number: int) -> None:
+            nonlocal seen
+            if since and since not in self.calls.made[: number - 1]:
+                return
+            seen += name == call
+            if name == call and occurrence in {None, seen}:
+                act()
+
+        self.calls.before = before
+
+    def disturbed(self, call: str, act: Callable[[World], object], *, each: bool = False) -> MoveOutcome:
+        """A move, and what somebody does before a call after the exchange."""
+        self.calls.lose_reply = call in {"open_fid", "data_version"}  # only then is it looked at by its identity
+        self.before_call(call, lambda: act(self), None if each else 1, since="swap_and_close")
+        return self.move()
+
+    @property
+    def pools(self) -> list[str]:
+        return [component.pool for component in self.node.store.layout.components]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def fails(number: int) -> Callable[[World], object]:
+    def fail(_: World) -> None:
+        raise of_errno(number, "call")
+
+    return fail
 
 
 def test_a_layout_with_the_right_name_and_stray_objects_is_moved(world: World) -> None:
@@ -35,44 +77,17 @@ def test_a_layout_with_the_right_name_and_stray_objects_is_moved(world: World) -
 
 
 def test_a_volatile_file_on_another_mdt_is_never_exchanged(world: World) -> None:
+    """Such an exchange would destroy the data half a minute later."""
     world.calls.volatile_mdt = 1
     outcome = world.move()
     assert outcome.result is MoveResult.FAILED
     assert "not on one MDT" in outcome.detail
     assert "swap_and_close" not in world.calls.made
-    world.lustre.settle()
-    assert world.lustre.contents("/a") == world.data
-
-
-def test_such_an_exchange_would_have_destroyed_the_data_half_a_minute_later(world: World) -> None:
-    """The memory Lustre is as treacherous as the recorded one; else the test above would prove nothing."""
-    source, volatile = world.calls.open_for_swap("/a", direct=False), 0
-    world.calls.lease(source)
-    volatile = world.calls.create_volatile("/a", 1, FLASH, source)
-    world.calls.set_owner(volatile, 1001, 1001)
-    world.calls.write(volatile, world.data, 0)
-    world.calls.swap_and_close(source, volatile, 0, 0)
-    world.calls.close(source)
-    world.calls.close(volatile)
-    assert world.lustre.contents("/a") == world.data
-    world.lustre.settle()
-    with pytest.raises(FileNotFoundError):
-        world.lustre.contents("/a")
-
-
-def test_holes_stay_holes(world: World) -> None:
-    sparse = world.lustre.create("/sparse")
-    world.lustre.truncate_name("/sparse", 100 * PAGE)
-    world.lustre.write("/sparse", b"island", 50 * PAGE + 7)
-    assert world.move(path="/sparse").result is MoveResult.DONE
-    assert sparse.store.pages == {50}
-    assert len(world.lustre.contents("/sparse")) == 100 * PAGE
 
 
 def test_an_empty_file_moves(world: World) -> None:
-    empty = world.lustre.create("/empty")
-    assert world.move(path="/empty").result is MoveResult.DONE
-    assert empty.store.layout.components[0].pool == "flash"
+    world.lustre.truncate_name("/a", 0)
+    assert (world.move().result, world.pools) == (MoveResult.DONE, ["flash"])
 
 
 def test_encrypted_files_are_not_for_this_engine(world: World) -> None:
@@ -80,22 +95,153 @@ def test_encrypted_files_are_not_for_this_engine(world: World) -> None:
     assert (world.move().result, world.move().reason) == (MoveResult.REFUSED, "encrypted")
 
 
-def test_large_files_go_in_chunks_with_the_lease_checked_before_each(world: World) -> None:
-    assert lease.CHUNK_BYTES % lease.PAGE_BYTES == 0
-    source = world.calls.open_for_swap("/a", direct=False)
-    world.calls.lease(source)
-    volatile = world.calls.create_volatile("/a", 0, FLASH, source)
-    chunks = list(lease.copy_data(world.calls, source, volatile, world.calls.status(source), chunk_bytes=PAGE))
-    assert [(c.offset, c.length) for c in chunks] == [(0, PAGE), (PAGE, PAGE), (2 * PAGE, 4)]
-    work = [call for call in world.calls.made if call in {"lease_held", "read", "write"}]
-    assert work == ["lease_held", "read", "write"] * 3
-
-
 def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_moving(world: World) -> None:
     """The directory's default layout may name a full pool while the requested pool has space."""
-    def full() -> None:
-        raise of_errno(errno.ENOSPC, "create volatile file")
+    world.before_call("create_volatile", lambda: fails(errno.ENOSPC)(world))
+    outcome = world.move()
+    assert (outcome.result, outcome.copied_bytes, world.pools) == (MoveResult.DONE, len(world.data), ["flash"])
 
-    world.before_call("create_volatile", full)
+
+def test_a_file_open_for_writing_is_not_touched(world: World) -> None:
+    world.lustre.open_writer("/a")
+    outcome = world.move()
+    assert (outcome.result, outcome.reason, outcome.not_copied) == (MoveResult.GAVE_WAY, "busy", 1.0)
+    assert "create_volatile" not in world.calls.made
+
+
+def test_only_what_was_surely_not_copied_counts_as_that(world: World) -> None:
+    size = 10 * lease.CHUNK_BYTES
+    world.lustre.write("/a", bytes(size), 0)
+    world.before_call("write", lambda: world.lustre.write("/a", b"THEIRS", 2), occurrence=3)
+    outcome = world.move()
+    assert outcome.result is MoveResult.GAVE_WAY
+    assert outcome.not_copied == pytest.approx(0.6), "three chunks were copied, and perhaps one more"
+    world.before_call("sync", lambda: world.lustre.write("/a", b"THEIRS", 2))
+    assert world.move().not_copied == 0.0
+
+
+LATE: list[dict[str, Any]] = [
+    {"pin": b"- pool: hdd\n"}, {"flags": FileFlags.APPEND_ONLY}, {"project": 8}, {"uid": 1002}]
+RELEASED: dict[str, Any] = {"hsm": Hsm(HsmFlags.EXISTS | HsmFlags.RELEASED)}
+
+
+@pytest.mark.parametrize(("step", "change", "results"), [
+    *((step, change, {MoveResult.GAVE_WAY, MoveResult.FAILED}) for step in ("data_version", "write", "sync")
+      for change in LATE),
+    *(("lease", change, {MoveResult.REFUSED}) for change in (*LATE[:2], RELEASED)),
+    *(("lease", change, {MoveResult.DONE}) for change in LATE[2:]),
+    ("sync", RELEASED, {MoveResult.GAVE_WAY}),
+    ("swap_and_close", {"uid": 1002}, {MoveResult.FAILED}),
+])
+def test_what_changes_before_or_during_the_copy_stops_the_exchange(
+        world: World, step: str, change: dict[str, Any], results: set[MoveResult]) -> None:
+    """A large file: the archive state is a request each time, so it is read again only if a copy takes long."""
+    world.lustre.write("/a", bytes(lease.CHUNK_BYTES), 1)
+    world.before_call(step, lambda: vars(world.node).update(change))
+    assert world.move().result in results
+    assert world.pools == (["flash"] if MoveResult.DONE in results else ["hdd"])
+    if MoveResult.DONE in results:  # given away just before the lease
+        assert world.node.store.owner == (world.node.uid, 1001, world.node.project)
+
+
+def test_renamed_while_copied_is_moved_all_the_same(world: World) -> None:
+    world.before_call("write", lambda: world.lustre.rename("/a", "/b"))
     assert world.move().result is MoveResult.DONE
-    assert pools_of_file(world) == ["flash"]
+    assert world.lustre.contents("/b") == world.data
+
+
+def test_given_to_another_project_in_the_last_instant_is_reported(world: World) -> None:
+    """The exchange compares owners, not projects: the objects then count for the wrong one."""
+    world.before_call("swap_and_close", lambda: setattr(world.node, "project", 8))
+    outcome = world.move()
+    assert outcome.result is MoveResult.DOUBTFUL
+    assert "was 7 and is 8" in outcome.detail
+
+
+def test_a_copy_that_differs_is_discarded(world: World) -> None:
+    world.calls.corrupt_writes = True
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "error")
+    assert "differs from the file" in outcome.detail
+    assert world.lustre.contents("/a") == world.data
+
+
+def test_a_pool_that_fills_up_leaves_the_file_where_it_is(world: World) -> None:
+    world.before_call("create_volatile", lambda: setattr(world.lustre, "room_bytes", PAGE))
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "no-space")
+    assert len(world.lustre.live_stores()) == 1
+
+
+def test_a_copy_outside_of_its_pool_is_never_exchanged(world: World) -> None:
+    world.before_call("create_volatile", lambda: world.lustre.pool_members.update(flash=()), occurrence=None)
+    outcome = world.move()
+    assert outcome.result is MoveResult.FAILED
+    assert "outside pool" in outcome.detail
+    assert "swap_and_close" not in world.calls.made
+
+
+def test_an_error_that_was_reported_as_success_is_found_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world.calls, "swap_and_close", lambda *arguments: None)
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "not-moved")
+
+
+@pytest.mark.parametrize(("number", "call"), [(errno.EIO, "open_fid"), (errno.ENOENT, "data_version")])
+def test_a_file_that_cannot_be_checked_after_its_move_is_doubtful(world: World, number: int, call: str) -> None:
+    """ENOENT of a target, for a file that is still there, is what an exchange across MDTs would look like."""
+    outcome = world.disturbed(call, fails(number), each=True)
+    assert (outcome.result, outcome.reason) == (MoveResult.DOUBTFUL, "unknown")
+
+
+def test_an_mdt_that_does_not_answer_is_not_taken_for_a_file_that_is_gone(world: World) -> None:
+    """Linux turns every error of opening by file handle into ESTALE. Only the MDT shows that a file was deleted."""
+    def unlink(_: World) -> None:
+        world.lustre.unlink("/a")
+        world.before_call("exists", lambda: fails(errno.ESHUTDOWN)(world), occurrence=None)
+
+    assert world.disturbed("open_fid", unlink).result is MoveResult.DOUBTFUL
+
+
+def test_one_look_that_goes_wrong_is_not_the_last(world: World) -> None:
+    assert world.disturbed("open_fid", fails(errno.ESTALE)).result is MoveResult.DONE
+
+
+def test_removed_extended_attributes_are_named_and_stop_nobody(world: World) -> None:
+    """An exchange of layouts touches none, so somebody removed them."""
+    outcome = world.disturbed("open_fid", lambda world: world.node.xattrs.clear())
+    assert outcome.result is MoveResult.DONE
+    assert "user.origin" in outcome.detail
+
+
+@pytest.mark.parametrize("step", ["layout", "status", "open_fid"])
+def test_written_right_after_the_exchange_is_nothing_to_doubt(world: World, step: str) -> None:
+    assert world.disturbed(step, lambda world: world.lustre.write("/a", b"new", 0)).result is MoveResult.DONE
+    assert world.lustre.contents("/a").startswith(b"new")
+
+
+def test_a_file_that_got_shorter_without_anybody_having_written_is_doubtful(world: World) -> None:
+    outcome = world.disturbed("status", lambda world: world.node.store.data.pop())
+    assert outcome.result is MoveResult.DOUBTFUL
+    assert "was 8196 bytes and is 8195" in outcome.detail
+
+
+def test_somebody_elses_move_after_ours_stands(world: World) -> None:
+    outcome = world.disturbed("open_fid", lambda world: FakeLfs(world.lustre, (PFL,))(
+        ("lfs", "migrate", "--non-block", *setstripe_arguments(PFL), MOUNT + "/a")))
+    assert (outcome.result, outcome.reason) == (MoveResult.GAVE_WAY, "moved")
+    assert world.lustre.contents("/a") == world.data
+
+
+@pytest.mark.parametrize("after", [
+    (Component(0, None, pool="flash", mirror_id=1), Component(0, None, pool="hdd", mirror_id=2)),
+    PFL.components,
+], ids=["a mirror", "an extension that spilled over"])
+def test_a_layout_that_grew_after_the_exchange_is_the_one_of_the_copy(
+        world: World, after: tuple[Component, Component]) -> None:
+    """``lfs mirror extend``, and a writer of a file that extends itself, keep the objects that there are."""
+    def grown(_: World) -> None:
+        first = replace(after[0], objects=world.node.store.layout.components[0].objects)
+        world.node.store.layout = Layout((first, after[1]), mirror_count=1 + (after[1].mirror_id > 0))
+
+    assert world.disturbed("status", grown).result is MoveResult.DONE

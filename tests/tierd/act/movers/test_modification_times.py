@@ -26,21 +26,6 @@ def times(world: Both) -> tuple[int, int]:
     return world.node.atime_ns // SECOND, max(world.node.mtime_ns, world.node.store.mtime_ns) // SECOND
 
 
-def test_an_exchange_off_the_mdt_sets_the_modification_time_to_now() -> None:
-    """As Lustre 2.17 does, with ``lfs migrate`` and without: else the tests below would prove nothing."""
-    world = old(Both("lease", DOM))
-    source = world.calls.open_for_swap("/a", direct=False)
-    world.calls.lease(source)
-    volatile = world.calls.create_volatile("/a", 0, FLASH, source)
-    world.calls.set_owner(volatile, 1001, 1001)
-    world.calls.write(volatile, world.data, 0)
-    world.calls.set_times(volatile, READ, OLD)
-    world.calls.swap_and_close(source, volatile, 0, 0)
-    world.calls.close(source)
-    world.calls.close(volatile)
-    assert times(world)[1] > 1_790_000_000
-
-
 @pytest.mark.parametrize(("engine", "present", "wanted"), [
     ("lfs", HDD, FLASH), ("lease", HDD, FLASH),
     ("lfs", DOM, DOM_FLASH), ("lease", DOM, DOM_FLASH), ("lease", DOM, FLASH),

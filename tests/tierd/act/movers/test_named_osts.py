@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -59,11 +58,6 @@ def test_an_ost_of_another_pool_is_refused(kind: str) -> None:
     wanted = elsewhere(PFL, (0,), (3, 5))
     outcome = engine(kind, wanted).move(wanted)
     assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, "pool-changed")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
 
 
 def test_a_file_larger_than_its_first_component_moves(world: World) -> None:

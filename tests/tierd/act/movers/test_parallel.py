@@ -13,10 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.filesystem import Quota
-from tests.tierd.act.movers.minicalls import MiniCalls
-from tests.tierd.act.movers.minilustre import FLASH, HDD, POOLS, MiniLustre
+from tests.tierd.act.movers.minilustre import FLASH, HDD, POOLS
 from tierd.act.movers.inspection import FileEngine
-from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, outcome_of_each
 from tierd.act.movers.parallel import ParallelMover, ParallelRun, TargetSlots, name_thread_as_process
 from tierd.act.movers.space_and_quota import Destination, DestinationState
@@ -144,22 +142,6 @@ def test_given_up_early_it_ends_the_files_at_work_and_begins_no_more() -> None:
     outcomes.close()  # type: ignore[attr-defined]
     seen = ParallelMover(engine, lambda: POOLS, 2, 1).move([Move("/again", HDD)])
     assert [outcome.move.path for outcome in seen] == ["/again"]
-
-
-def test_halt_is_checked_before_each_file() -> None:
-    lustre = MiniLustre()
-    for number in range(6):
-        lustre.create(f"/{number}", b"data")
-    calls = 0
-
-    def halt() -> Refusal | None:
-        nonlocal calls
-        calls += 1
-        return Refusal(Reason.PAUSED, "enough") if calls > 2 else None
-
-    engine = LeaseMover(MiniCalls(lustre), Destination(lambda: POOLS, lustre.space, lustre.quota))
-    outcomes = list(ParallelMover(engine, lambda: POOLS, 1, 1).move([Move(f"/{n}", FLASH) for n in range(6)], halt))
-    assert [o.reason for o in outcomes] == ["", "", *["halted"] * 4]
 
 
 def test_without_a_further_thread_the_file_at_work_has_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
