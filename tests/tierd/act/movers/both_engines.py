@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
@@ -14,6 +14,7 @@ from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Move, MoveOutcome
 from tierd.act.movers.space_and_quota import Destination
+from tierd.model import MetadataSpace
 
 PFL = Layout((Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None, pool="hdd")))
 LAYOUTS = (FLASH, HDD, PFL, DOM, DOM_FLASH)
@@ -22,7 +23,8 @@ LAYOUTS = (FLASH, HDD, PFL, DOM, DOM_FLASH)
 class Both:
     """A file ``/a`` that was not used for a minute, and an engine."""
 
-    def __init__(self, kind: str, layout: Layout = HDD, data: bytes = b"first page".ljust(2 * PAGE, b"x")) -> None:
+    def __init__(self, kind: str, layout: Layout = HDD, data: bytes = b"first page".ljust(2 * PAGE, b"x"),
+                 metadata: Callable[[], Sequence[MetadataSpace]] = tuple) -> None:
         self.lustre = MiniLustre()
         self.lustre.directory_project = 7
         self.data = data
@@ -31,9 +33,9 @@ class Both:
         self.lustre.clock_ns += 60_000_000_000
         self.calls, self.lfs = MiniCalls(self.lustre), FakeLfs(self.lustre, LAYOUTS)
         self.pools_fail = False
-        destination = Destination(self.pool_members, self.lustre.space, self.lustre.quota)
+        self.destination = Destination(self.pool_members, self.lustre.space, self.lustre.quota, metadata=metadata)
         self.clock = MiniClock(self.lustre)
-        self.engine = ENGINES[kind](self, destination)
+        self.engine: FileEngine = ENGINES[kind](self, self.destination)
         self.steps: list[str] = []
 
     def pool_members(self) -> Mapping[str, tuple[str, ...]]:

@@ -21,41 +21,9 @@ from tierd.act.movers.moves import MoveResult
 Act = Callable[[Both], object]
 
 
-def unlink(world: Both) -> None:
-    world.lustre.unlink("/a")
-
-
 def replace(world: Both) -> None:
     world.lustre.create("/new", b"another file")
     world.lustre.rename("/new", "/a")
-
-
-def cut(world: Both) -> None:
-    world.lustre.truncate_name("/a", 7)
-
-
-def empty(world: Both) -> None:
-    world.lustre.truncate_name("/a", 0)
-
-
-def write(world: Both) -> None:
-    world.lustre.write("/a", b"theirs", 3)
-
-
-def append(world: Both) -> None:
-    world.lustre.write("/a", b"theirs", 2 * PAGE)
-
-
-def reach_the_next_component(world: Both) -> None:
-    world.lustre.write("/a", b"theirs", 20 * PAGE)
-
-
-def open_for_writing(world: Both) -> None:
-    world.lustre.open_writer("/a")
-
-
-def change_mode(world: Both) -> None:
-    world.node.mode ^= 0o022
 
 
 def change_owner(world: Both) -> None:
@@ -63,70 +31,77 @@ def change_owner(world: Both) -> None:
     world.node.store.owner = (1002, 1001, 7)
 
 
-def add_an_attribute(world: Both) -> None:
-    world.node.xattrs["user.note"] = b"new"
-
-
-def remove_attributes(world: Both) -> None:
-    world.node.xattrs.clear()
-
-
-def touch(world: Both) -> None:
-    world.lustre.touch("/a")
-
-
 def touch_back(world: Both) -> None:
     world.node.mtime_ns = world.node.store.mtime_ns = 1_500_000_000 * SECOND
     world.node.ctime_ns = world.lustre.tick()
 
 
-def move_elsewhere(world: Both) -> None:
-    FakeLfs(world.lustre, LAYOUTS)(("lfs", "migrate", "--non-block", *setstripe_arguments(PFL), MOUNT + "/a"))
-
-
-ACTS: tuple[Act, ...] = (unlink, replace, cut, empty, write, append, reach_the_next_component, open_for_writing,
-                         change_mode, change_owner, add_an_attribute, remove_attributes, touch, touch_back,
-                         move_elsewhere)
-WRITERS = {cut, empty, write, append, reach_the_next_component}
+REMOVERS: dict[str, Act] = {
+    "unlink": lambda world: world.lustre.unlink("/a"),
+    "replace": replace,
+}
+WRITERS: dict[str, Act] = {
+    "cut": lambda world: world.lustre.truncate_name("/a", 7),
+    "empty": lambda world: world.lustre.truncate_name("/a", 0),
+    "write": lambda world: world.lustre.write("/a", b"theirs", 3),
+    "append": lambda world: world.lustre.write("/a", b"theirs", 2 * PAGE),
+    "reach the next component": lambda world: world.lustre.write("/a", b"theirs", 20 * PAGE),
+}
+THOSE_WHO_SET_TIMES: dict[str, Act] = {
+    "touch": lambda world: world.lustre.touch("/a"),
+    "touch back": touch_back,
+    "move elsewhere": lambda world: FakeLfs(world.lustre, LAYOUTS)(
+        ("lfs", "migrate", "--non-block", *setstripe_arguments(PFL), MOUNT + "/a")),
+}
+ACTS: dict[str, Act] = {
+    **REMOVERS,
+    **WRITERS,
+    **THOSE_WHO_SET_TIMES,
+    "open for writing": lambda world: world.lustre.open_writer("/a"),
+    "change the mode": lambda world: setattr(world.node, "mode", world.node.mode ^ 0o022),
+    "change the owner": change_owner,
+    "add an attribute": lambda world: world.node.xattrs.update({"user.note": b"new"}),
+    "remove attributes": lambda world: world.node.xattrs.clear(),
+}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
+@pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("frozen", [False, True], ids=["seconds pass", "one second"])
 @pytest.mark.parametrize(("present", "wanted"), [(HDD, FLASH), (PFL, FLASH), (HDD, PFL), (DOM, FLASH)],
                          ids=["plain", "from PFL", "to PFL", "off the MDT"])
-def test_before_every_call(engine: str, act: Act, frozen: bool, present: Layout, wanted: Layout) -> None:
+def test_before_every_call(engine: str, act: str, frozen: bool, present: Layout, wanted: Layout) -> None:
     step = 1
     while _disturbed(engine, act, frozen, present, wanted, step):
         step += 1
     assert step > 9
 
 
-def _disturbed(engine: str, act: Act, frozen: bool, present: Layout, wanted: Layout, step: int) -> bool:
+def _disturbed(engine: str, act: str, frozen: bool, present: Layout, wanted: Layout, step: int) -> bool:
     """One move with one disturbance; False when it was over before that step."""
     world, reference = Both(engine, present), Both(engine, present)
     if frozen:
         world.lustre.tick_ns = reference.lustre.tick_ns = 0
-    act(reference)
+    ACTS[act](reference)
     then = expected = _mtime(world)
 
     def acts() -> None:
         nonlocal expected
-        act(world)
+        ACTS[act](world)
         expected = _mtime(world) if act in WRITERS else then
 
     world.at(step, acts)
     outcome = world.move(wanted)
     if step > len(world.steps):
         return False
-    where = f"{act.__name__} before call {step}, {world.steps[step - 1]}: {outcome.result}, {outcome.detail}"
+    where = f"{act} before call {step}, {world.steps[step - 1]}: {outcome.result}, {outcome.detail}"
     assert outcome.result is not MoveResult.DOUBTFUL, where
     assert world.lustre.names.keys() == reference.lustre.names.keys()
     for name in world.lustre.names:
         assert world.lustre.contents(name) == reference.lustre.contents(name), where
-    if act not in {touch, touch_back, unlink, replace, move_elsewhere}:  # see test_times.py and decision 6
+    if act not in {*REMOVERS, *THOSE_WHO_SET_TIMES}:  # see test_modification_times.py and decision 6
         assert expected <= _mtime(world) <= (int(world.clock.now()) if act in WRITERS else expected), where
-    if act in {unlink, replace} and outcome.result is not MoveResult.DONE:
+    if act in REMOVERS and outcome.result is not MoveResult.DONE:
         assert outcome.reason in {"gone", "busy", "not-moved", "changed", "times", "already"}, where
     world.lustre.settle()
     named = {id(node.store) for node in world.lustre.names.values()}
@@ -140,15 +115,15 @@ def _mtime(world: Both) -> int:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("act", [unlink, replace], ids=["unlink", "replace"])
-def test_a_file_removed_after_the_exchange_is_gone(engine: str, act: Act) -> None:
+@pytest.mark.parametrize("act", REMOVERS)
+def test_a_file_removed_after_the_exchange_is_gone(engine: str, act: str) -> None:
     """16 of 90 outcomes in 20 seconds beside unlinkers: ESTALE was taken for an unreadable file."""
     world = Both(engine)
     world.calls.lose_reply = engine == "lease"  # only then does this engine look at it by its identity
 
     def before(name: str, _: int) -> None:
         if name == "open_fid":
-            act(world)
+            REMOVERS[act](world)
 
     world.calls.before = before
     outcome = world.move()

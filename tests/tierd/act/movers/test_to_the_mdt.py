@@ -9,15 +9,12 @@ import pytest
 
 from lustre.filesystem import FileFlags, Hsm, HsmFlags
 from lustre.layout.model import Component, Layout, explain, same_shape
-from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
-from tests.tierd.act.movers.minicalls import Killed, MiniCalls
-from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniClock, MiniLustre
+from tests.tierd.act.movers.both_engines import ENGINES, Both
+from tests.tierd.act.movers.fakelfs import FakeLfs
+from tests.tierd.act.movers.minicalls import Killed
+from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.movers.engines import EitherEngine
-from tierd.act.movers.inspection import FileEngine
-from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.lfs import LfsMover
-from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
-from tierd.act.movers.space_and_quota import Destination
+from tierd.act.movers.moves import Move, MoveResult
 from tierd.model import MetadataSpace
 from tierd.refusal import Reason
 
@@ -27,24 +24,15 @@ ROOMY = MetadataSpace(1 << 40, 1 << 39, 10**6, 10**6)
 LONG_AGO = 1_500_000_000
 
 
-class World:
-    def __init__(self, first: str = "lfs", spaces: Sequence[MetadataSpace] = (ROOMY,)) -> None:
-        self.lustre = MiniLustre()
-        self.lustre.directory_project = 7
-        self.node = self.lustre.create("/a", b"data" * 100)
-        self.node.mtime_ns = self.node.store.mtime_ns = LONG_AGO * 10**9
-        self.lfs = FakeLfs(self.lustre, (ON_MDT, HDD))
-        clock = MiniClock(self.lustre)
-        destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota,
-                                  metadata=lambda: spaces)
-        self.calls = calls = MiniCalls(self.lustre)
-        engines: dict[str, FileEngine] = {"lfs": LfsMover(calls, destination, MOUNT.__add__, self.lfs, clock=clock),
-                   "lease": LeaseMover(calls, destination, clock)}
-        self.engine = EitherEngine(engines.pop(first), *engines.values())
+class World(Both):
+    """A file that is old, one engine, and the other one for what that cannot move."""
 
-    def move(self, layout: Layout) -> MoveOutcome:
-        (outcome,) = self.engine.move([Move("/a", layout, self.node.fid)])
-        return outcome
+    def __init__(self, first: str = "lfs", spaces: Sequence[MetadataSpace] = (ROOMY,)) -> None:
+        super().__init__(first, data=b"data" * 100, metadata=lambda: spaces)
+        self.node.mtime_ns = self.node.store.mtime_ns = LONG_AGO * 10**9
+        self.lfs.layouts |= FakeLfs(self.lustre, (ON_MDT,)).layouts
+        other = ENGINES["lease" if first == "lfs" else "lfs"](self, self.destination)
+        self.engine = EitherEngine(self.engine, other)
 
     @property
     def layout(self) -> Layout:
