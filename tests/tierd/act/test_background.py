@@ -108,13 +108,6 @@ def test_a_move_waits_for_the_streams_of_its_source_and_its_destination_and_says
         assert at.refusal(CURE, move(3, 4), 1.0) is None, "a job is slow now"
 
 
-def test_moves_begin_at_once_when_the_stream_has_gone() -> None:
-    at = pace()
-    at.spend(EVEN, move(3, 4), 0.0)
-    at.streamed = streamed()
-    assert at.refusal(EVEN, move(3, 4), 1.0) is None
-
-
 def test_a_clock_that_is_set_back_makes_no_move_wait_longer() -> None:
     paced, one = pace(), move(3, 4, 0)
     paced.spend(EVEN, one, 1000.0)  # 0.015 s, of which the stream may lose a hundredth

@@ -12,8 +12,7 @@ import pytest
 from lustre.errors import understood
 from lustre.layout.model import Component, Layout
 from lustre.layout.xattr import from_xattr
-from tests.tierd.act.gate_world import DATA, FAST, FINDING, World, submitted
-from tests.tierd.act.miniport import MiniPort
+from tests.tierd.act.gate_world import DATA, FAST, FINDING, World
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
@@ -29,22 +28,25 @@ from tierd.refusal import Reason, Refusal
 
 
 class OptedOut(ActGuard):
-    """The owner of one file takes no part."""
+    """The owner of one file and one directory takes no part."""
 
     def refusal(self, action: Action) -> Refusal | None:
-        return Refusal(Reason.OPTED_OUT, "the owner opted out") if action.path == "/0" else None
+        theirs = action.path == "/0" or action.directory == "/d"
+        return Refusal(Reason.OPTED_OUT, "the owner opted out") if theirs else None
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_a_move_that_the_guard_refuses_is_not_made_and_takes_no_bytes_of_the_budget(
+def test_an_act_that_the_guard_refuses_is_not_done_and_takes_no_bytes_of_the_budget(
         tmp_path: Path, dry_run: bool) -> None:
     world = World(tmp_path, replace(FAST, bytes_per_second=100.0, burst_seconds=1.0), dry_run)
-    world.gate.queue.guard = OptedOut()
+    world.gate.queue.guard = world.gate.default_layouts.guard = OptedOut()
+    assert (world.default().detail, world.port.defaults["/d"]) == ("the owner opted out", HDD)
     world.submit(*world.files(2))
     assert world.pump() == {"refused": 1, "dry-run" if dry_run else "done": 1}
-    (refused,) = world.journal.entries(Outcome.REFUSED)
-    assert (refused.place, refused.detail, world.pool("/0")) == ("/0", "the owner opted out", "hdd")
-    assert world.gate.completed_acts.reasons == {(Outcome.REFUSED, "the owner opted out"): 1}
+    assert [(entry.place, entry.detail) for entry in world.journal.entries(Outcome.REFUSED)] == [
+        ("/d", "the owner opted out"), ("/0", "the owner opted out")]
+    assert world.pool("/0") == "hdd"
+    assert world.gate.completed_acts.reasons == {(Outcome.REFUSED, "the owner opted out"): 2}
 
 
 class ToOtherNodes(Dispatch):
@@ -133,41 +135,31 @@ def test_every_name_of_a_file_must_allow_its_move(world: World, names: str, know
     assert world.pump() == {result: 1}
 
 
-class Odd(MiniPort):
-    """Some files have a layout that a later release made."""
-
-    odd = frozenset({"/odd", "/d"})
-
-    def layout(self, path: str) -> Layout | None:
-        return understood(from_xattr, b"\xd0\x0b\xd9\x0b" * 20) if path in self.odd else super().layout(path)
-
-
-def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(world: World) -> None:
-    port = Odd(world.lustre)
-    port.defaults["/d"] = HDD
-    gate = Gate(port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(), world.journal, world.clock, False)
-    world.lustre.create("/odd", DATA)
-    world.lustre.create("/plain", DATA)
-    actions = [Action(ActKind.MIGRATE, FLASH, "", FINDING.key, "/", path, 100) for path in ("/odd", "/plain")]
-    default = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d")
-    (outcome,) = submitted(gate, [default, *actions], world.finding)
+def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = world.port.layout
+    monkeypatch.setattr(world.port, "layout", lambda path: understood(
+        from_xattr, b"\xd0\x0b\xd9\x0b" * 20) if path in {"/odd", "/d"} else layout(path))
+    for path in ("/odd", "/plain"):
+        world.lustre.create(path, DATA)
+    world.submit("/odd", "/plain")
+    outcome = world.default()
     assert (outcome.result, outcome.detail) == ("failed", "layout: unknown magic number 0xbd90bd0 at byte 0")
-    assert [(o.action.path, o.result) for o in gate.pump(world.clock.time + 2.5)] == [
+    assert [(o.action.path, o.result) for o in world.gate.pump(world.clock.time + 2.5)] == [
         ("/odd", "refused"), ("/plain", "done")]
-    world.journal.intend(actions[0], world.finding, HDD, 1.0, dry_run=False)
-    ((_, how, why),) = close_unfinished(world.journal, port, 2.0)
+    world.journal.intend(Action(ActKind.MIGRATE, FLASH, "", FINDING.key, "/", "/odd", 100), world.finding, HDD, 1.0,
+                         dry_run=False)
+    ((_, how, why),) = close_unfinished(world.journal, world.port, 2.0)
     assert (how, "unknown magic" in why) == ("interrupted", True)
 
 
-def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(world: World) -> None:
-    class Strict(MiniPort):
-        def set_default_layout(self, directory: str, layout: Layout | None, _: object = None) -> None:
-            raise ValueError("no file can be given the pattern 'compress'")
+def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def strict(*_: object) -> None:
+        raise ValueError("no file can be given the pattern 'compress'")
 
-    port = Strict(world.lustre)
-    port.defaults["/d"] = HDD
-    gate = Gate(port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(), world.journal, world.clock, False)
-    (outcome,) = submitted(gate, [Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d")], world.finding)
+    monkeypatch.setattr(world.port, "set_default_layout", strict)
+    outcome = world.default()
     assert (outcome.result, outcome.detail) == ("failed", "no file can be given the pattern 'compress'")
 
 

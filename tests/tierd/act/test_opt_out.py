@@ -13,8 +13,7 @@ from lustre.filesystem import FileStatus
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
-from tests.tierd.act.gate_world import submitted
-from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, without_user_xattr, world
+from tests.tierd.simulated import COVERING, NOISE, STREAM, without_user_xattr, world
 from tierd.act.guard import OptOut
 from tierd.acts import ActKind
 from tierd.config.act import Mode
@@ -164,37 +163,6 @@ def test_with_permission_tierd_acts_without_the_attribute(tmp_path: Path) -> Non
     at = world(tmp_path, settings=settings, bed=without_user_xattr())
     at.run(until=120)
     assert "opt-outs" not in at.daemon.faults
-    assert [e.outcome for e in at.journal.entries()] == ["done"]
-
-
-def test_the_gate_refuses_and_the_journal_says_why(tmp_path: Path) -> None:
-    at = world(tmp_path, jobs=())
-    inode = at.cluster.make_file("/proj/in/f", 1000)
-    at.cluster.set_default_layout("/proj/in", HDD)
-    at.filesystem.set_xattr("/proj/in", "user.tierd", b"off")
-    number = 1
-    at.gate.submit([Action(ActKind.MIGRATE, COVERING, "because", FINDING, "/proj/in", "/proj/in/f", 1000, inode.fid)],
-                   number)
-    (moved,) = at.gate.pump(at.cluster.epoch + 5)
-    (default,) = submitted(at.gate, [Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", FINDING, "/proj/in")],
-                           number)
-    for outcome in (moved, default):
-        assert (outcome.result, outcome.detail) == ("refused", "user.tierd is off at /proj/in: the owner opted out")
-    assert [e.outcome for e in at.journal.entries()] == ["refused", "refused"]
-
-
-def test_a_neighbour_whose_owner_opted_out_is_found_and_left_alone(tmp_path: Path) -> None:
-    at = world(tmp_path)
-    before = at.filesystem.layout(NOISE.directory)
-    at.filesystem.set_xattr("/proj", "user.tierd", b"off")
-    at.run(until=90)
-    reported = "\n".join(at.said)
-    assert "FOUND noisy-neighbour" in reported
-    assert reported.count("not done: /proj/ingest: user.tierd is off at /proj") == 1
-    assert at.filesystem.layout(NOISE.directory) == before
-    assert list(at.journal.entries()) == []
-    at.filesystem.set_xattr("/proj", "user.tierd", b"")
-    at.run(until=150)
     assert [e.outcome for e in at.journal.entries()] == ["done"]
 
 

@@ -47,16 +47,6 @@ def test_nobody_else_reads_whose_files_were_moved(tmp_path: Path) -> None:
         os.umask(before)
 
 
-def test_the_layout_before_is_kept_for_undoing(journal: Journal) -> None:
-    journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False)
-    journal.intend(action("/none"), journal.add_finding(FINDING), None, 2.0, dry_run=False)
-    with_default, without = journal.entries()
-    assert with_default.layout_before is not None
-    assert with_default.layout_before.components[0].stripe_count == 2
-    assert with_default.layout_before.components[0].pool == "hdd"
-    assert without.layout_before is None
-
-
 def test_a_kill_leaves_the_whole_state_or_that_of_before(journal: Journal) -> None:
     journal.db.raw.execute("CREATE TRIGGER kill BEFORE INSERT ON state WHEN NEW.name = 'paused_until' "
                            "BEGIN SELECT RAISE(ABORT, 'killed'); END")

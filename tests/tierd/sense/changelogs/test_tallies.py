@@ -130,18 +130,6 @@ def test_the_sample_of_a_directory_is_random() -> None:
     assert 700 < sum(numbers) / 50 < 1300
 
 
-def test_a_removed_file_leaves_the_sample() -> None:
-    reader, leader = ActivityTable(resolve, tallies=TallyLimits()), ActivityTable(resolve)
-    reader.add([file_life(1) + file_life(2)])
-    leader.add([tally_of(reader.tally(), 6)])
-    reader.add([[Record(7, RecordType.UNLINK, 1010.0, target=Fid(0x200000405, 1), parent=Fid(0x200000402, 0))]])
-    content = reader.tally()
-    assert content.removed == (Fid(0x200000405, 1),)
-    leader.add([tally_of(content, 1)])
-    (activity,) = leader.of_job("a.1", 0.0)
-    assert [file.path for file in activity.candidates] == ["/proj/d0/x2"]
-
-
 def test_counts_of_the_last_tally_are_dropped_and_the_table_is_compacted() -> None:
     reader = ActivityTable(lambda fid: f"/d{fid.object_id}", max_counts=4, tallies=TallyLimits())
 
