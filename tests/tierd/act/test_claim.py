@@ -19,6 +19,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
 from tests.tierd.logged import logged
+from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tierd.act.claim import (
     Claim,
@@ -39,28 +40,18 @@ PROC = Path("/proc")
 SETTINGS = ClaimSettings(expiry_seconds=60.0)
 
 
-class Time:
-    """A clock of one machine."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> ClaimFolder:
     return ClaimFolder(tmp_path / ".tierd")
 
 
-def claim(folder: ClaimFolder, host: str, time: Time, dead: Callable[[str], bool] = lambda _: False) -> Claim:
-    return Claim(folder, f"host={host} pid=7 since=2026-11-21T04:50:00Z nonce={host}", time, SETTINGS, dead)
+def claim(folder: ClaimFolder, host: str, time: SettableClock, dead: Callable[[str], bool] = lambda _: False) -> Claim:
+    return Claim(folder, f"host={host} pid=7 since=2026-11-21T04:50:00Z nonce={host}", time.now, SETTINGS, dead)
 
 
 def test_no_claim_is_taken_below_the_mount_point_after_an_unmount(tmp_path: Path) -> None:
     folder = ClaimFolder(tmp_path / ".tierd", Mount("scratch", str(tmp_path)))
-    mine = claim(folder, "mgmt01", Time())
+    mine = claim(folder, "mgmt01", SettableClock())
     assert "not on a mounted Lustre file system" in str(mine.hold())
     assert not (tmp_path / ".tierd").exists()
     with pytest.raises(NotLustre, match="not on a mounted"):
@@ -75,7 +66,7 @@ def test_no_claim_of_another_file_system_is_read(tmp_path: Path, monkeypatch: py
 
 
 def test_the_second_daemon_names_the_first(folder: ClaimFolder) -> None:
-    time = Time()
+    time = SettableClock()
     first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
     assert first.hold() is None
     assert "another tierd moves files of this file system: host mgmt01, pid 7, since 2026" in str(second.hold())
@@ -92,14 +83,14 @@ def test_a_folder_that_others_may_read_or_change_takes_no_claim(
     """The claim signs what goes to movers. Where users may write in the root, one of them can be first."""
     made(folder.path)
     os.symlink("host=theirs", folder.path / "999")
-    why = claim(folder, "mgmt01", Time()).hold()
+    why = claim(folder, "mgmt01", SettableClock()).hold()
     assert why is not None
     assert "not a folder for root only (mode 0700)" in why.sentence
     assert "999" in folder.names()
 
 
 def test_a_released_claim_is_taken_at_once_with_a_higher_generation(folder: ClaimFolder) -> None:
-    time = Time()
+    time = SettableClock()
     first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
     first.hold()
     first.release()
@@ -110,25 +101,25 @@ def test_a_released_claim_is_taken_at_once_with_a_higher_generation(folder: Clai
 
 
 def test_one_that_lives_is_never_taken_over_whatever_its_clock_says(folder: ClaimFolder) -> None:
-    mine, theirs = Time(), Time()
-    theirs.now = -5e9
+    mine, theirs = SettableClock(), SettableClock()
+    theirs.at = -5e9
     first, second = claim(folder, "mgmt01", theirs), claim(folder, "mgmt02", mine)
     first.hold()
     for _ in range(20):
-        mine.now += 50
-        theirs.now += 50
+        mine.at += 50
+        theirs.at += 50
         first.renew()
         assert second.hold()
 
 
 def test_one_that_is_silent_is_taken_over_and_finds_out_before_it_acts_again(folder: ClaimFolder) -> None:
-    mine, theirs = Time(), Time()  # theirs stands still: a virtual machine that was paused
+    mine, theirs = SettableClock(), SettableClock()  # theirs stands still: a virtual machine that was paused
     first, second = claim(folder, "mgmt01", theirs), claim(folder, "mgmt02", mine)
     first.hold()
     assert second.hold()
-    mine.now += 59
+    mine.at += 59
     assert "takes over when the other has not renewed its claim for 60 s" in str(second.hold())
-    mine.now += 1
+    mine.at += 1
     assert second.hold() is None
     assert str(first.refusal()) == "another tierd took over this file system"
     assert "host mgmt02" in str(first.hold())
@@ -136,42 +127,42 @@ def test_one_that_is_silent_is_taken_over_and_finds_out_before_it_acts_again(fol
 
 
 def test_one_that_cannot_renew_stops_before_another_may_take_over(folder: ClaimFolder) -> None:
-    time = Time()
+    time = SettableClock()
     first = claim(folder, "mgmt01", time)
     first.hold()
-    time.now += 31
+    time.at += 31
     assert "could not renew the claim of this file system for 31 s" in str(first.refusal())
     assert first.hold() is None
     assert first.refusal() is None
 
 
 def test_a_holder_known_to_be_dead_is_not_waited_for(folder: ClaimFolder) -> None:
-    time = Time()
+    time = SettableClock()
     claim(folder, "mgmt01", time).hold()
     assert claim(folder, "mgmt01b", time, lambda words: "host=mgmt01 " in words).hold() is None
 
 
 def test_of_two_who_take_over_at_once_one_gets_it(folder: ClaimFolder) -> None:
-    time = Time()
+    time = SettableClock()
 
     class Slow(Claim):
         """Somebody is quicker between its look and its try."""
 
         def _unchanged_for(self, name: str) -> float:
-            rival._watched = (name, folder.stamp(name), time.now - 100)
+            rival._watched = (name, folder.stamp(name), time.at - 100)
             assert rival.hold() is None
             return 100.0
 
     claim(folder, "mgmt01", time).hold()
     rival = claim(folder, "mgmt02", time)
-    slow = Slow(folder, "host=mgmt03 nonce=3", time, SETTINGS)
+    slow = Slow(folder, "host=mgmt03 nonce=3", time.now, SETTINGS)
     assert "took over this file system a moment ago" in str(slow.hold())
     assert slow.refusal()
     assert rival.refusal() is None
 
 
 def test_a_folder_emptied_by_hand_is_claimed_again(folder: ClaimFolder) -> None:
-    first = claim(folder, "mgmt01", Time())
+    first = claim(folder, "mgmt01", SettableClock())
     first.hold()
     for name in folder.names():
         folder.remove(name)
@@ -185,7 +176,7 @@ def test_an_entry_that_was_created_though_an_error_came_back_is_its_own(
         symlink(link, name)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    symlink, first = os.symlink, claim(folder, "mgmt01", Time())
+    symlink, first = os.symlink, claim(folder, "mgmt01", SettableClock())
     with monkeypatch.context() as patch:
         patch.setattr(os, "symlink", lost)
         assert "Input/output error" in str(first.hold())
@@ -202,20 +193,20 @@ def test_a_file_system_that_does_not_answer_refuses(tmp_path: Path, failing: str
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
             return object.__getattribute__(self, name)
 
-    time = Time()
+    time = SettableClock()
     folder = Failing(tmp_path)
     first = claim(folder, "mgmt01", time)
     first.hold()
     folder.broken = True
     assert "cannot take the claim" in str(first.hold())
     first.renew()
-    time.now += 31
+    time.at += 31
     assert first.refusal()
 
 
 def test_names_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "README\x1b[2J").touch()
-    first = claim(ClaimFolder(tmp_path), "mgmt01", Time())
+    first = claim(ClaimFolder(tmp_path), "mgmt01", SettableClock())
     assert first.hold() is None
     assert (tmp_path / "README\x1b[2J").exists()
 
@@ -265,7 +256,7 @@ def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> Non
     cluster = Cluster(recorded_test_bed())
     settings = Configuration()
     settings = replace(settings, act=replace(settings.act, dry_run=False))
-    folder, time = ClaimFolder(tmp_path / ".tierd"), Time()
+    folder, time = ClaimFolder(tmp_path / ".tierd"), SettableClock()
     mine, theirs = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time, lambda _: True)
     at = wire(cluster, settings, tmp_path, claim=mine)
     assert mine.hold() is None

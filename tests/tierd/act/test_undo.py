@@ -8,14 +8,20 @@ from lustre.errors import of_errno
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import DATA, World
 from tests.tierd.act.movers.minilustre import HDD, MiniLustre
+from tierd.act.journal.entry import Entry
 from tierd.act.undo import close_unfinished, undo_layout
 from tierd.acts import Outcome
 
 
-def test_a_move_is_undone_only_for_the_file_that_was_moved(world: World) -> None:
-    world.submit(*world.files(2))
+def moved(world: World, count: int) -> list[Entry]:
+    """The acts by which as many files were moved."""
+    world.submit(*world.files(count))
     world.pump()
-    first, second = world.journal.entries(Outcome.DONE)
+    return list(world.journal.entries(Outcome.DONE))
+
+
+def test_a_move_is_undone_only_for_the_file_that_was_moved(world: World) -> None:
+    first, second = moved(world, 2)
     assert world.undo(first, "by tierctl") == ("undone", "by tierctl")
     assert (world.pool("/0"), world.lustre.contents("/0")) == ("hdd", bytes(100))
     world.lustre.rename("/0", "/1")
@@ -24,9 +30,7 @@ def test_a_move_is_undone_only_for_the_file_that_was_moved(world: World) -> None
 
 
 def test_a_file_that_was_renamed_is_moved_back(world: World) -> None:
-    world.submit(*world.files(2))
-    world.pump()
-    first, second = world.journal.entries(Outcome.DONE)
+    first, second = moved(world, 2)
     world.lustre.rename("/0", "/moved")
     world.lustre.rename("/1", "/0")
     assert [world.undo(entry, "by tierctl") for entry in (first, second)] == [("undone", "by tierctl")] * 2
@@ -34,9 +38,7 @@ def test_a_file_that_was_renamed_is_moved_back(world: World) -> None:
 
 
 def test_of_a_file_that_was_removed_it_says_so(world: World) -> None:
-    world.submit(*world.files(1))
-    world.pump()
-    (entry,) = world.journal.entries(Outcome.DONE)
+    (entry,) = moved(world, 1)
     world.lustre.unlink("/0")
     assert world.undo(entry, "by tierctl") == ("refused", "the file no longer exists")
 
@@ -81,10 +83,8 @@ def test_a_pool_on_data_on_the_mdt_is_where_nothing_lay() -> None:
 
 
 def test_an_undo_that_fails_leaves_the_act_done(world: World) -> None:
-    world.submit(*world.files(1))
-    world.pump()
+    (entry,) = moved(world, 1)
     world.lustre.open_writer("/0")
-    (entry,) = world.journal.entries(Outcome.DONE)
     assert world.undo(entry, "")[0] == "gave-way"
     (entry,) = world.journal.entries(Outcome.DONE)
     assert entry.detail.startswith("not undone: ")
@@ -92,20 +92,17 @@ def test_an_undo_that_fails_leaves_the_act_done(world: World) -> None:
 
 def test_an_undo_with_a_doubtful_outcome_stops_all_moves(world: World) -> None:
     """As a move does: whatever went wrong would go on with the next file."""
-    world.submit(*world.files(2))
-    world.pump()
+    entry, _ = moved(world, 2)
     node = world.lustre.names["/0"]
     world.calls.before = lambda name, _: setattr(node, "project", 8) if name == "swap_and_close" else None
-    assert world.undo(world.journal.entries()[0], "")[0] == "doubtful"
+    assert world.undo(entry, "")[0] == "doubtful"
     assert "not as expected after the undo" in world.gate.operating_state.tripped
 
 
 def test_unfinished_acts_are_closed_by_what_is_found(world: World) -> None:
-    names = world.files(4)
-    world.submit(*names)
-    world.pump()
+    first, *_ = moved(world, 4)
     world.default()
-    world.undo(world.journal.entries()[0], "")
+    world.undo(first, "")
     world.lustre.unlink("/2")
     world.lustre.rename("/3", "/2")
     world.journal.db.execute("UPDATE actions SET outcome = 'under way'")
@@ -116,8 +113,7 @@ def test_unfinished_acts_are_closed_by_what_is_found(world: World) -> None:
 
 def test_a_third_layout_is_not_called_unchanged(world: World) -> None:
     """lfs of a killed tierd got fewer stripes than requested, or somebody else moved the file."""
-    world.submit(*world.files(2))
-    world.pump()
+    moved(world, 2)
     world.journal.db.execute("UPDATE actions SET outcome = 'under way'")
     world.lustre.names["/0"].store.layout = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
     world.lustre.names["/1"].store.layout = HDD
@@ -127,9 +123,7 @@ def test_a_third_layout_is_not_called_unchanged(world: World) -> None:
 
 
 def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
-    world.submit(*world.files(2))
-    world.pump()
-    first, second = world.journal.entries()
+    first, second = moved(world, 2)
     world.undo(first, "")
     for entry in (first, second):
         world.journal.begin_undo(entry.id, 2.0)
@@ -140,8 +134,7 @@ def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
 @pytest.mark.parametrize("undoing", [False, True])
 def test_an_act_that_cannot_be_checked_is_in_force_unless_it_was_a_move(
         world: World, monkeypatch: pytest.MonkeyPatch, *, undoing: bool) -> None:
-    world.submit(*world.files(1))
-    world.pump()
+    moved(world, 1)
     world.default()
     world.journal.db.execute("UPDATE actions SET outcome = ?", ("undoing" if undoing else "under way",))
 

@@ -18,39 +18,31 @@ from tierd.sense.http_client import HttpClient, SourceError
 KINDS = ("text/plain",)
 
 
-def fetch(url: str, access: ServerAccess | None = None, seconds: float = 5.0, environment: dict[str, str] | None = None,
-          ) -> bytes:
-    return (
-        HttpClient(access or ServerAccess(max_bytes=1 << 20), seconds, environment or {})
-        .send("GET", url, KINDS)
-        .body
-    )
+def fetch(url: str, access: ServerAccess | None = None, seconds: float = 5.0,
+          environment: dict[str, str] | None = None) -> bytes:
+    client = HttpClient(access or ServerAccess(max_bytes=1 << 20), seconds, environment or {})
+    return client.send("GET", url, KINDS).body
 
 
-@pytest.mark.parametrize(
-    ("behave", "words"),
-    [
-        (loopback_server.endless, "more than 1048576 bytes"),
-        (loopback_server.bomb, "content encoding 'gzip', which was not requested"),
-        (answers("x", "text/html"), "'text/html' instead of 'text/plain'"),
-        (answers("x", status="500 Oh\x1b[31m"), "500 Oh"),
-        (answers("", "text/plain", "Location: http://elsewhere/", status="302 Found"), "redirects (302"),
-        (
-            lambda to, _: to.sendall(loopback_server.head("text/plain", "200 OK", "Content-Length: 99999999")),
-            "99999999 bytes",
-        ),
-        (
-            lambda to, _: to.sendall(loopback_server.head("text/plain", "200 OK", "Content-Length: 9") + b"x"),
-            "ended after 1 of 9",
-        ),
-        (lambda to, _: to.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"), "SSH-2.0"),
-        (lambda to, _: to.sendall(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n"), "100 headers"),
-        (lambda to, _: to.sendall(b"HTTP/1.1 500 " + b"\x1b[2J" * 5000 + b"\r\n\r\n"), r"500 \x1b[2J\x1b[2J"),
-        (lambda to, _: to.sendall(b"HTTP/1.1 99999 Odd\x9b2J\r\n\r\n"), r"99999 Odd\x9b2J"),
-        (lambda to, _: to.sendall(b"\x00\xff\n" * 20_000), r"\x00"),
-        (lambda to, _: None, "closed connection without response"),
-    ],
-)
+def sends(data: bytes) -> Behave:
+    return lambda to, _: to.sendall(data)
+
+
+@pytest.mark.parametrize(("behave", "words"), [
+    (loopback_server.endless, "more than 1048576 bytes"),
+    (loopback_server.bomb, "content encoding 'gzip', which was not requested"),
+    (answers("x", "text/html"), "'text/html' instead of 'text/plain'"),
+    (answers("x", status="500 Oh\x1b[31m"), "500 Oh"),
+    (answers("", "text/plain", "Location: http://elsewhere/", status="302 Found"), "redirects (302"),
+    (sends(loopback_server.head("text/plain", "200 OK", "Content-Length: 99999999")), "99999999 bytes"),
+    (sends(loopback_server.head("text/plain", "200 OK", "Content-Length: 9") + b"x"), "ended after 1 of 9"),
+    (sends(b"SSH-2.0-OpenSSH_9.2\r\n"), "SSH-2.0"),
+    (sends(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n"), "100 headers"),
+    (sends(b"HTTP/1.1 500 " + b"\x1b[2J" * 5000 + b"\r\n\r\n"), r"500 \x1b[2J\x1b[2J"),
+    (sends(b"HTTP/1.1 99999 Odd\x9b2J\r\n\r\n"), r"99999 Odd\x9b2J"),
+    (sends(b"\x00\xff\n" * 20_000), r"\x00"),
+    (sends(b""), "closed connection without response"),
+])
 def test_a_bad_answer_is_an_error_that_says_why(behave: Behave, words: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError) as raised:
         fetch(server.url)
@@ -76,11 +68,10 @@ def keeps(to: socket.socket, _: str) -> None:
         to.recv(65536)
 
 
-def hangs_up(to: socket.socket, _: str) -> None:
-    pass
+HANGS_UP = sends(b"")
 
 
-def test_a_connection_is_kept_and_replaced_when_the_server_hangs_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_is_kept_and_replaced_when_the_server_HANGS_UP(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     with liar([keeps, answers("3", "text/plain")]) as server:
         client = HttpClient(ServerAccess(), 5.0, {})
@@ -88,10 +79,10 @@ def test_a_connection_is_kept_and_replaced_when_the_server_hangs_up(monkeypatch:
         assert len(server.requests) == 2
 
 
-def test_only_a_get_is_repeated_when_the_server_hangs_up() -> None:
-    with liar([hangs_up, answers("well", "text/plain")]) as server:
+def test_only_a_get_is_repeated_when_the_server_HANGS_UP() -> None:
+    with liar([HANGS_UP, answers("well", "text/plain")]) as server:
         assert fetch(server.url) == b"well"
-    with liar([hangs_up, answers("well", "text/plain")]) as server:
+    with liar([HANGS_UP, answers("well", "text/plain")]) as server:
         client = HttpClient(ServerAccess(), 5.0, {})
         with pytest.raises(SourceError, match="closed connection without response"):
             client.send("POST", server.url, KINDS, b"")

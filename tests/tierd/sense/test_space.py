@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import errno
 import gc
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lustre.changelog.record import Record
 from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.sense import expositions
-from tests.tierd.simulated import COVERING, HDD, world
+from tests.tierd.simulated import COVERING, HDD, Faulty, world
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.model import Action, PoolPair
 from tierd.refusal import Reason
 from tierd.sense import parameters, space
-from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.http_client import SourceError
 from tierd.sense.prometheus import Series, merged_reading
 from tierd.sense.readings import Reading
@@ -101,25 +99,20 @@ def test_parameter_files_report_devices(tmp_path: Path) -> None:
     assert parameters.reading(tree, 1.0).is_flash == {"l-OST0000": False, "l-MDT0000": True}
 
 
-class WithDevices(LiveSource):
+class WithDevices(Faulty):
     """A source that also reports devices."""
 
-    def __init__(self, near: LiveSource, is_flash: Mapping[str, bool]) -> None:
-        self._near = near
-        self.is_flash = is_flash
+    is_flash: Mapping[str, bool]
 
     def reading(self) -> Reading:
-        return replace(self._near.reading(), is_flash=self.is_flash)
-
-    def records(self) -> Iterable[Sequence[Record] | Tally]:
-        return self._near.records()
+        return replace(super().reading(), is_flash=self.is_flash)
 
 
 def test_tierd_reports_a_flash_pool_that_rotates_and_acts_into_it_no_more(tmp_path: Path) -> None:
     sources: list[WithDevices] = []
 
     def hook(near: LiveSource, _: object) -> LiveSource:
-        sources.append(WithDevices(near, {}))
+        sources.append(WithDevices(near))
         return sources[0]
 
     at = world(tmp_path, settings=Settings(), hook=hook)
