@@ -136,12 +136,6 @@ def test_one_that_cannot_renew_stops_before_another_may_take_over(folder: ClaimF
     assert first.refusal() is None
 
 
-def test_a_holder_known_to_be_dead_is_not_waited_for(folder: ClaimFolder) -> None:
-    time = SettableClock()
-    claim(folder, "mgmt01", time).hold()
-    assert claim(folder, "mgmt01b", time, lambda words: "host=mgmt01 " in words).hold() is None
-
-
 def test_of_two_who_take_over_at_once_one_gets_it(folder: ClaimFolder) -> None:
     time = SettableClock()
 

@@ -13,15 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.collectors import COLLECTORS
-from lustre.changelog.record import Record, RecordType
 from tests.tierd.logged import logged
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import Behave, answers, head, liar
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.model import UNSEEN, Window
-from tierd.sense.changelogs.follow import ChangelogError
-from tierd.sense.changelogs.packed import Records
 from tierd.sense.counters import JobEntry
 from tierd.sense.exporters import MAX_THREADS, Answer, ExporterReadings, HttpAnswers, ParallelFetch
 from tierd.sense.exposition import (
@@ -36,7 +33,7 @@ from tierd.sense.exposition import (
     TARGET_FAMILIES,
     SelectiveClient,
 )
-from tierd.sense.freshness import FORGET_SECONDS, CheckedReadings, CheckedRecords
+from tierd.sense.freshness import FORGET_SECONDS, CheckedReadings
 from tierd.sense.http_client import HttpClient, Response, SourceError, StatusError
 from tierd.sense.readings import Reading, Stamp, window
 
@@ -172,33 +169,6 @@ def test_a_target_that_was_removed_is_named_and_forgotten_after_an_hour() -> Non
     assert "without l-OST0001, not seen since 1970-01-01 00:16:40 UTC" in guard.age.state
     clock.at += 2
     assert guard() is source.reading
-
-
-@dataclass
-class FewRecords:
-    found: tuple[Record, ...] = ()
-    fault: str = ""
-
-    def batches(self) -> tuple[Records, ...]:
-        if self.fault:
-            raise ChangelogError(self.fault)
-        return (Records.of(self.found),)
-
-
-def test_records_from_the_future_are_an_error_and_their_source_has_an_age() -> None:
-    source, clock = FewRecords(), SettableClock()
-    aged = CheckedRecords("changelog", source, clock, 90.0, 30.0)
-    assert aged.age.state == "nothing yet"
-    assert [batch.newest_time for batch in aged.batches()] == [0.0]
-    clock.at += 100
-    assert aged.age.state == "100 s old, and must be no older than 90 s"
-    source.fault = "records 3 to 9 are missing"
-    with pytest.raises(ChangelogError):
-        list(aged.batches())
-    assert "records 3 to 9 are missing" in aged.age.state
-    source.fault, source.found = "", (Record(1, RecordType.CLOSE, clock.at + 3600),)
-    with pytest.raises(ChangelogError, match="3600 s ahead of this node's clock"):
-        list(aged.batches())
 
 
 MB = 1e6

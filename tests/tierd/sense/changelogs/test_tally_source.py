@@ -135,6 +135,7 @@ def test_an_mdt_is_blind_without_tallies_and_with_a_problem() -> None:
     assert not world.checked.age.stale
     with pytest.raises(ChangelogError, match="the MDS is down"):
         world.take(tally(5, 5, problem="the MDS is down"))
+    assert "the MDS is down" in world.checked.age.state
     assert world.take(tally(5, 5)) == [(5, 5)]
 
 
