@@ -65,7 +65,7 @@ def test_a_directory_that_takes_the_name_during_the_search_keeps_its_default(
         return status(path)
 
     monkeypatch.setattr(world.port, "status", replaced)
-    undo_all(world, [0])
+    world.undo(done(world), "because")
     assert world.port.defaults["/d/new"] == OTHER
 
 

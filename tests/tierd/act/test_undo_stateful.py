@@ -163,6 +163,8 @@ def followed(steps: str) -> Iterator[dict[str, Layout | None]]:
 
 BELOW = "act /d flash, make /d/new, make /d/new/earlier, make /d/new/earlier/still, act /d/new four, make /d/new/later"
 ALL_HDD = "/d hdd, /d/new hdd, /d/new/earlier hdd, /d/new/earlier/still hdd, /d/new/later hdd, /x none"
+TWICE = ("act /x flash, act /d flash, make /d/0, make /d/0/1, act /d two, act /d flash, make /d/0/1/2, "
+         "make /d/0/1/2/3")
 OLDER = "give /d/old flash, act /d flash, act /d/old four"
 
 
@@ -202,6 +204,9 @@ def test_undo_leaves_what_other_acts_and_owners_gave(steps: str, left: str) -> N
     "act /x flash, act /d flash, act /d two, make /d/0, make /d/1, make /d/0/2, act /d/0 flash",
     "act /d flash, act /d two, make /d/0, make /d/0/1, slow, act /d flash, act /d/0 flash",
     "act /d flash, make /d/0, make /d/0/1, make /d/2, act /d two, act /d flash, make /d/0/3",
+    "act /x flash, act /d flash, make /d/0, make /d/0/1, make /d/2, act /d two, act /d flash, make /d/0/1/3",
+    f"{TWICE}, act /d/0/1/2 two, undo 1",
+    f"{TWICE}, act /d/0/1/2/3 two, act /d/0 two",
     "act /d flash, make /d/0, make /d/0/1, act /d/0 four, make /d/0/2, make /d/0/2/3, slow, undo 2 1",
     *(", ".join([*(f"act /d {layout}, make /d/{number}" for number, layout in enumerate(layouts)), f"undo {first}"])
       for layouts in (("flash", "two", "four"), ("flash", "two", "flash"), ("two", "flash", "two"),
