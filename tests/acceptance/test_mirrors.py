@@ -19,6 +19,7 @@ from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import MIB, Site, checksum, long_ago, made, noise
 from tests.acceptance.test_gate import FINDING, Tierd
 from tierd.act.movers.inspection import FileEngine
+from tierd.act.movers.lfs import works_on
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
@@ -267,7 +268,8 @@ def test_a_killed_tierd_finds_out_whether_the_mirror_was_made(
     time.sleep(after_seconds)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    time.sleep(2.0)
+    while works_on([str(site.filesystem.status(site.name(place)).fid)]):  # as a tierd that starts waits
+        time.sleep(0.1)
     tierd = Tierd(site, engine, tmp_path)
     for entry, outcome, _ in close_unfinished(tierd.journal, site.filesystem, time.time()):
         assert (outcome is Outcome.DONE) == (site.layout(place).mirror_count == 2), (entry, outcome)

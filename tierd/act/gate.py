@@ -220,11 +220,8 @@ class Gate:
                 self.on_begin(move.fid)
         if moves:
             # a pause, or a job that is not at work, stops the rest of the batch, which then waits again
-            self.dispatch.begin(moves, partial(self._halt_of, batch))
+            self.dispatch.begin(moves, lambda: self._halt() or self._idle(batch))
         yield from self._collect()
-
-    def _halt_of(self, batch: Sequence[QueuedMove]) -> Refusal | None:
-        return self._halt() or self._idle(batch)
 
     def _idle(self, moves: Iterable[QueuedMove] | None = None) -> Refusal | None:
         """Why moves wait whose job is not at work; None if all jobs are. By default, of those that were handed over."""

@@ -39,6 +39,8 @@ class Node:
     mdts: Sequence[str]
     """MDTs whose changelogs are read."""
     clock: Clock
+    works_on: Callable[[Collection[str]], bool] = lambda _: False
+    """Whether a process that a killed tierd had started still moves one of these files, by FID."""
     nudge: Callable[[], None] = lambda: None
     """Begins a cycle at once."""
     clear_changelog: ClearChangelog | None = None

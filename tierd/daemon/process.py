@@ -29,6 +29,7 @@ from lustre.parameters import Roots, Tree, parse_device
 from tierd.act.claim import Claim, FilesystemClaim, claim_folder, describe_this_process, holder_has_exited
 from tierd.act.journal.connection import JournalError
 from tierd.act.movers import engines
+from tierd.act.movers.lfs import works_on
 from tierd.act.movers.moves import Mover
 from tierd.act.movers.parallel import ParallelMover, name_thread_as_process
 from tierd.clock import SystemClock
@@ -88,7 +89,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
                **{url: nodes.disks_of_exporter(url, http) for url in sense.exporters}}
     return Node(
         filesystem=filesystem, mover=mover, read=counter_source(sense, mount.fsname, tree, clock, os.environ),
-        mdts=sense.mdts or mdts_of(tree, mount.fsname), clock=clock, nudge=clock.nudge,
+        mdts=sense.mdts or mdts_of(tree, mount.fsname), clock=clock, works_on=works_on, nudge=clock.nudge,
         clear_changelog=filesystem.clear_changelog, claim=claim or local_claim(settings, mount, clock),
         clients=nodes.ClientPoller(clients, clock), disks=nodes.DiskPoller(servers, clock),
         own_nids=lambda: own_nids(tree),

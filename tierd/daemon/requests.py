@@ -347,7 +347,7 @@ class ReadingRequests:
         word, act, job, name = (text_of(request, key) for key in ("outcome", "act", "job", "case"))
         if act and act not in {kind.value for kind in ActKind}:
             raise ValueError(f"unknown kind of act {act!r}; known: {', '.join(ActKind)}")
-        if job and not reader.has_job(job):
+        if job and not reader.findings_about(JOBS, job, 1):
             raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
         if word and word not in {outcome.value for outcome in Outcome}:
             raise ValueError(f"unknown outcome {word!r}; known: {', '.join(Outcome)}")

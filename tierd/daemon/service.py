@@ -56,6 +56,8 @@ if TYPE_CHECKING:  # a tierd that works alone needs nothing of it
     from tierd.cluster.leader import Candidate
 
 log = logging.getLogger("tierd.daemon")
+UNFINISHED_WAITS = 100
+"""Tenths of a second to wait for a move that a killed tierd began. It ends in one, unless a server hangs. A choice."""
 
 
 def build_gate(settings: Settings, node: Node, journal: Journal, dispatch: Dispatch | None = None,
@@ -176,6 +178,10 @@ class Service:
                               user_of=self.node.rights_of, queue_order=self.daemon.remediations.queue_order)
 
     def _close_unfinished(self) -> None:
+        fids = [str(entry.fid) for entry in self.journal.unfinished()]
+        for _ in range(UNFINISHED_WAITS):
+            if not self.node.works_on(fids) or self._clock.wait(0.1):
+                break
         for entry, outcome, detail in close_unfinished(self.journal, self.node.filesystem, self._clock.now()):
             log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
 

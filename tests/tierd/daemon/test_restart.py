@@ -25,6 +25,7 @@ from tierd.act.orders import Order, OrderInbox
 from tierd.acts import Outcome, Verdict
 from tierd.daemon.client import ask
 from tierd.daemon.loop import RUNS_STATE
+from tierd.daemon.service import UNFINISHED_WAITS
 from tierd.daemon.states import State
 from tierd.model import SharedFile, SharedRuns
 from tierd.sense.facts import runs_to_json
@@ -324,9 +325,16 @@ def test_an_undo_continues_after_a_restart(filling: Site, end: Callable[[Site], 
     assert [case.number for case in filling.service.daemon.store] == [], "nothing is left to undo"
 
 
-def test_a_default_layout_whose_outcome_a_kill_lost_is_judged(filling: Site) -> None:
+@pytest.mark.parametrize("asked", [3, 1000])
+def test_a_default_layout_whose_outcome_a_kill_lost_is_judged(filling: Site, asked: int) -> None:
+    """As soon as no process of the tierd that was killed works on it, or after a time."""
     filling.sql("UPDATE actions SET outcome = 'under way'")
+    ((fid,),) = filling.sql("SELECT fid FROM actions")
+    answers = iter([True] * asked)
+    filling.parts["works_on"] = lambda fids: fids == [fid] and next(answers, False)
+    began = filling.cluster.now
     filling.kill()
+    assert filling.cluster.now - began == pytest.approx(0.1 * min(asked, UNFINISHED_WAITS), abs=0.11)
     assert any("found unfinished: set-default-layout of /proj/ingest: done" in sentence for sentence in filling.said)
     (case,) = filling.service.daemon.store
     assert (case.state, [each.entry for each in case.defaults]) == (State.JUDGING, [1])

@@ -95,9 +95,6 @@ class JournalReader:
         return [entry_of(row) for row in reversed(
             self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where}", *values))]  # noqa: S608
 
-    def has_job(self, job: str) -> bool:
-        return bool(self._all("SELECT 1 FROM findings WHERE aggressor = ? OR victim = ? LIMIT 1", job, job))
-
     def findings_about(self, kind: str, name: str, most: int) -> list[Recorded]:
         """The last findings and orders about a job, or on a target, the newest first."""
         where = "aggressor = ?1 OR victim = ?1" if kind == JOBS else "instr(targets, ?1) > 0"

@@ -245,17 +245,13 @@ def _as_it_was(before: FileFacts, now: FileFacts) -> bool:
     """Whether the file has its earlier objects. A writer may have added some in components that had none."""
     if before.layout is None or now.layout is None:
         return before.layout is now.layout
-    return same_shape(now.layout, before.layout) and _has_objects_of(now.layout, before.layout)
+    was, is_ = layout_objects(before.layout), layout_objects(now.layout)
+    return same_shape(now.layout, before.layout) and len(was) == len(is_) and all(
+        not one or other == one for one, other in zip(was, is_, strict=True))
 
 
 def _all_objects(layout: Layout | None) -> set[StripeObject]:
     return {each for component in layout_objects(layout) for each in component}
-
-
-def _has_objects_of(layout: Layout, earlier: Layout) -> bool:
-    """Whether a layout has all objects of an earlier one. Components without objects may have got some since."""
-    was, is_ = layout_objects(earlier), layout_objects(layout)
-    return len(was) == len(is_) and all(not one or other == one for one, other in zip(was, is_, strict=True))
 
 
 def _seconds(time_ns: int) -> int:

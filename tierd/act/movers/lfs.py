@@ -22,9 +22,10 @@ import errno
 import os
 import subprocess
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls, FileFlags
@@ -62,6 +63,16 @@ def parent_death_prefix() -> tuple[str, ...]:
         if command_runner(_TRY_SECONDS)((*_PARENT_DEATH_PREFIX, "true")).code == 0:
             return _PARENT_DEATH_PREFIX
     return ()
+
+
+def works_on(fids: Collection[str], proc: Path = Path("/proc")) -> bool:
+    """Whether a process moves one of these files. The ``lfs`` of a killed tierd may still be in the kernel."""
+    for file in proc.glob("[0-9]*/cmdline") if fids else ():
+        with suppress(OSError):
+            words = os.fsdecode(file.read_bytes())
+            if any(f"/.lustre/fid/{fid}\0" in words for fid in fids):
+                return True
+    return False
 
 
 def command_runner(

@@ -86,9 +86,7 @@ class DestinationState:
             return self._projects[directory]
 
     def may_inherit(self, path: str, layout: Layout) -> bool:
-        """Whether new files in the directory of this path may get the layout by default. True until a new file there
-        got another layout, unless the layout names OSTs.
-        """
+        """Whether new files in the directory of this path may get it by default: until one there got another layout."""
         with self._lock:
             return not names_osts(layout) and (path.rpartition("/")[0], layout) not in self._others
 

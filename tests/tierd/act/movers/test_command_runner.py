@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tierd.act.movers.lfs import FinishedCommand, command_runner, parent_death_prefix
+from tierd.act.movers.lfs import FinishedCommand, command_runner, parent_death_prefix, works_on
 
 LONG_SECONDS = 20
 OURS = """
@@ -50,3 +50,12 @@ def test_without_setpriv_nothing_is_tied(monkeypatch: pytest.MonkeyPatch, tmp_pa
     old.write_text("#!/bin/sh\necho \"setpriv: unrecognized option '--pdeathsig'\" >&2\nexit 1\n")
     old.chmod(0o755)
     assert parent_death_prefix() == ()
+
+
+def test_a_process_that_moves_a_file_is_found_by_its_fid(tmp_path: Path) -> None:
+    for number, words in enumerate((b"lfs\0migrate\0/mnt/.lustre/fid/[0x1:0x2:0x0]\0", b"tail\0[0x1:0x3:0x0]\0", b"")):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}/cmdline").write_bytes(words)
+    assert works_on(["[0x1:0x9:0x0]", "[0x1:0x2:0x0]"], tmp_path)
+    assert not works_on(["[0x1:0x3:0x0]"], tmp_path)
+    assert not works_on([], tmp_path)
