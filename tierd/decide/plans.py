@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lustre.layout.model import Component, Layout, mirrors
 from tierd.acts import ActKind
@@ -121,12 +121,14 @@ def flash_first(component_bytes: int, present: Layout | None, settings: FlashSet
     rest = [c for c in (mirrors(present)[0] if present is not None else ())
             if not c.on_mdt and (c.extent_end is None or c.extent_end > component_bytes)] or [Component()]
     starts = [component_bytes, *(c.extent_start for c in rest[1:])]
-    return Layout((
-        Component(0, component_bytes, settings.flash_pool, stripe_count=1),
-        *(Component(start, end, settings.hdd_pool, c.stripe_count or 1, c.stripe_size,
-                    pattern="raid0,overstriped" if c.overstriped else "raid0")
-          for c, start, end in zip(rest, starts, [*starts[1:], None], strict=True)),
-    ))
+    components = [Component(0, component_bytes, settings.flash_pool, stripe_count=1)]
+    for c, start, end in zip(rest, starts, [*starts[1:], None], strict=True):
+        part = Component(start, end, settings.hdd_pool, c.stripe_count or 1, c.stripe_size,
+                         pattern="raid0,overstriped" if c.overstriped else "raid0")
+        grown = replace(part, flags=("extension",), extension_size=c.extension_size)
+        # what extends itself has no length at first
+        components += (replace(part, extent_end=start), grown) if c.extension_size else (part,)
+    return Layout(tuple(components))
 
 
 def covers(present: Layout | None, component_bytes: int, flash_pool: str) -> bool:

@@ -185,5 +185,4 @@ def with_stripes(present: Layout | None, stripes: Component, end: int) -> Layout
 
 
 def _is_left_alone(component: Component, stripes: Component) -> bool:
-    return (component.extension_size > 0 or component.stripe_count < 0
-            or component.stripe_count >= stripes.stripe_count)
+    return component.extension_size > 0 or not 0 <= component.stripe_count < stripes.stripe_count

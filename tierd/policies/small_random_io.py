@@ -189,12 +189,11 @@ def defaults(finding: Finding, files: Files, stripes: int, situation: Situation)
     made = grouped((activity.directory, c.size_bytes or 0) for activity, c in files if c.created_at > 0)
     for where, sizes in made.items():
         present, end = capacity.default_layouts.get(where), boundary(max(sizes))
-        if not plans.may_get_default(where, capacity) or plans.covers(present, end, pool):
-            continue
-        first = Component(0, end, pool, stripes)
-        layout = Layout((first, *plans.flash_first(end, present, situation.pools).components[1:]))
-        yield sum(sizes), plans.new_default(finding, where, layout, f"{finding.aggressor} creates files with small "
-                                            f"random I/O here, of up to {bytes_text(max(sizes))}")
+        if plans.may_get_default(where, capacity) and not plans.covers(present, end, pool):
+            rest = plans.flash_first(end, present, situation.pools).components[1:]
+            layout = Layout((Component(0, end, pool, stripes), *rest))
+            yield sum(sizes), plans.new_default(finding, where, layout, f"{finding.aggressor} creates files with small "
+                                                f"random I/O here, of up to {bytes_text(max(sizes))}")
 
 
 POLICY = Policy("small-random-io", Settings, find, evidence=SmallRandomIoEvidence, plan=plan,

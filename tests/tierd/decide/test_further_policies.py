@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
+from lustre.layout.setstripe import setstripe_arguments
+from lustre.layout.xattr import from_xattr, to_bytes
 from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.config.settings import Settings
@@ -71,6 +73,21 @@ def test_a_default_stays_overstriped_behind_the_component() -> None:
     wide = Component(128 * KIB, None, "hdd", 64, 4 * MIB, pattern="raid0,overstriped")
     (action,) = larger(where=room(layout=Layout((TOO_SMALL.components[0], wide)))).actions
     assert action.layout.components[1:] == (replace(wide, extent_start=MIB),)
+
+
+def test_a_default_goes_on_extending_itself_behind_the_component() -> None:
+    """As ``lfs setstripe -E 1M -p flash -E 1G -z 64M -p hdd -E -1 -z 256M -p hdd`` stores it."""
+    def extending(start: int, ended: int, end: int | None, size: int) -> tuple[Component, Component]:
+        return Component(start, ended, "hdd", 2, 4 * MIB), Component(
+            start, end, "hdd", 2, 4 * MIB, flags=("extension",), extension_size=size)
+
+    tail = extending(1024 * MIB, 1024 * MIB, None, 256 * MIB)
+    present = Layout((TOO_SMALL.components[0], *extending(128 * KIB, 128 * KIB, 1024 * MIB, 64 * MIB), *tail))
+    (action,) = larger(where=room(layout=present)).actions
+    assert action.layout.components[1:] == (*extending(MIB, MIB, 1024 * MIB, 64 * MIB), *tail)
+    assert from_xattr(to_bytes(action.layout)).components[1].extent_end == MIB
+    assert " ".join(setstripe_arguments(action.layout)) == (
+        "-E 1M -c 1 -p flash -E 1G -c 2 -S 4M -z 64M -p hdd -E -1 -c 2 -S 4M -z 256M -p hdd")
 
 
 @pytest.mark.parametrize(("layout", "reason"), [
