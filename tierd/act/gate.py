@@ -26,7 +26,7 @@ from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult
 from tierd.act.operating_state import Approvals, MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
-from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
+from tierd.acts import DEFAULT_KINDS, ActKind, OrderKind, Outcome
 from tierd.clock import Clock
 from tierd.config.act import Rate
 from tierd.model import Action, FindingKey
@@ -181,8 +181,8 @@ class Gate:
                                                  enough=partial(self._past, now + BATCH_LOOKUP_SECONDS))
             # nothing was intended for these: they leave the stored queue only
             if needless:
-                self._journal.queue.remove(action.path for action, _ in needless)
-            outcomes += [self.completed_acts.counted(CompletedAct(action, why, "", 0)) for action, why in needless]
+                self._journal.queue.remove(each.action.path for each, _ in needless)
+            outcomes += [self._needless(each, why) for each, why in needless]
             if not batch:
                 # limits delay all that wait: the next outcome may return budget, or make room
                 ended = list(self._collect(OUTCOME_WAIT_SECONDS)) if self.under_way else []
@@ -192,6 +192,12 @@ class Gate:
                 continue
             outcomes += self._move(batch)
         return outcomes
+
+    def _needless(self, each: QueuedMove, why: Outcome) -> CompletedAct:
+        if why is Outcome.GONE or each.action.finding[0] != OrderKind.STAGING:
+            return self.completed_acts.counted(CompletedAct(each.action, why, "", 0))
+        ((_, entry),) = self._intend([each])  # a staging counts files that the journal has
+        return self.completed_acts.ended(CompletedAct(each.action, why, "the file already has this layout", entry))
 
     def attend(self) -> list[CompletedAct]:
         """Enter outcomes of moves handed over; withdraw those not begun while acts are halted or their job is idle."""

@@ -241,7 +241,8 @@ class MoveQueue:
         return True
 
     def next_batch(self, now: float, *, requests_only: bool = False, most: int = BATCH_MOVES_REMOTE,
-                   enough: Callable[[], bool] = lambda: False) -> tuple[list[QueuedMove], list[tuple[Action, Outcome]]]:
+                   enough: Callable[[], bool] = lambda: False
+                   ) -> tuple[list[QueuedMove], list[tuple[QueuedMove, Outcome]]]:
         """The moves that the budget allows now, and the needless ones with their outcome: GONE or ALREADY.
 
         ``requests_only`` takes only moves that an administrator requested. ``most`` limits the batch further. When
@@ -288,7 +289,7 @@ class MoveQueue:
             if each.arrival not in kept:  # it was dropped meanwhile
                 self.give_back(each, now)
         return ([each for each in batch if each.arrival in kept],
-                [(each.action, why) for each, why in needless if each.arrival in kept])
+                [(each, why) for each, why in needless if each.arrival in kept])
 
     def _take(self, sorted_out: Mapping[tuple[FindingKey, Lane], int], requests_only: bool
               ) -> tuple[QueuedMove, Lane] | None:

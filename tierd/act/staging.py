@@ -203,9 +203,7 @@ class Stager:
         """Plan the stagings that were accepted, and queue their moves. The gate holds them while acts are held."""
         state = self._gate.operating_state
         for staging in [each for each in self._snapshot() if each.state == StagingState.ACCEPTED]:
-            if self._clock.now() >= staging.deadline_at:
-                self._end(staging, StagingState.EXPIRED)
-            elif not state.held and not state.draining:
+            if self._clock.now() < staging.deadline_at and not state.held and not state.draining:
                 self._plan(staging)
 
     def _plan(self, staging: Staging) -> None:
@@ -224,7 +222,7 @@ class Stager:
             # under the lock: a cancel drops all of its moves, or comes before all of them
             number = self._queue_order(OrderKind.STAGING, staging.by,
                                        f"{staging.by} asked to {what} {quoted(staging.path)}", found)
-            self._put(replace(planned, finding=number))
+            self._open[staging.id] = self._store.put(replace(planned, finding=number))
         if not found.actions:
             self._end(replace(planned, finding=number), StagingState.ENDED)
 
@@ -250,12 +248,11 @@ class Stager:
             passed = min(max(now - self._looked_at, 0.0), ABANDONED_SECONDS / 3)  # the clock may have been set
             self._looked_at = now
             self._silent_seconds = {job: seconds + passed for job, seconds in self._silent_seconds.items()}
-            moving = [each for each in self._open.values() if each.state == StagingState.MOVING]
             silent = {job for job, seconds in self._silent_seconds.items() if seconds > ABANDONED_SECONDS}
-        for staging in moving:
+        for staging in self._snapshot():
             if staging.direction == "promote" and staging.job in silent:  # a stage-out goes on
                 self.drop(staging, StagingState.CANCELLED)
-            elif not self._gate.has_moves(staging.key):
+            elif staging.state == StagingState.MOVING and not self._gate.has_moves(staging.key):
                 self._end(staging, StagingState.ENDED)
             elif now >= staging.deadline_at:
                 self.drop(staging, StagingState.EXPIRED)
@@ -286,17 +283,11 @@ class Stager:
     def _end(self, staging: Staging, state: StagingState) -> None:
         with self._lock:
             if staging.id in self._open:  # no other thread has ended it
-                self._put(replace(staging, state=state, ended_at=self._clock.now()))
+                self._store.put(replace(staging, state=state, ended_at=self._clock.now()))
+                del self._open[staging.id]
                 self.counts[staging.direction, state] += 1
-
-    def _put(self, staging: Staging) -> None:
-        self._store.put(staging)
-        if staging.state in OPEN:
-            self._open[staging.id] = staging
-        else:
-            self._open.pop(staging.id, None)
-            if all(each.job != staging.job for each in self._open.values()):
-                self._silent_seconds.pop(staging.job, None)
+                if all(each.job != staging.job for each in self._open.values()):
+                    self._silent_seconds.pop(staging.job, None)
 
     def _snapshot(self) -> list[Staging]:
         with self._lock:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lustre.layout.model import Component, Layout
 from tests.tierd.later import Later
 from tests.tierd.site import Site, fetched, shown
 from tierd.clock import SystemClock
@@ -23,6 +24,7 @@ from tierd.daemon.control import ControlServer, Peer
 from tierd.integrations.slurm.source import SlurmJobs, SlurmSettings
 
 ALICE, BOB = 1001, 1002
+HDD = Layout((Component(pool="hdd"),), composite=False)
 
 
 def stage(site: Site, *paths: str, uid: int = ALICE, direction: str = "promote", seconds: float = 3600.0,
@@ -104,6 +106,20 @@ def test_a_file_that_is_removed_before_its_turn_is_not_missing(site: Site) -> No
         site.run(until=second)
         (found,) = state(site)
     assert (found.succeeded, found.sentence) == (True, "staged in 4 of 4 files (500 kB) of /proj/d")
+
+
+def test_a_file_that_came_to_flash_before_its_turn_is_counted(site: Site) -> None:
+    """As one whose move tierd did not see end before its restart."""
+    site.restart(limits=GeneralLimits(files_per_second=0.5))
+    files(site, *(f"/proj/d/{number}" for number in range(5)))
+    stage(site, "/proj/d")
+    site.run(until=10)
+    site.filesystem.migrate("/proj/d/4", site.filesystem.layout("/proj/d/0") or HDD)
+    for second in (20, 40):
+        site.run(until=second)
+        (found,) = state(site)
+    assert found.outcomes == {"done": 4, "already": 1}
+    assert (found.succeeded, found.sentence) == (True, "staged in 5 of 5 files (500 kB) of /proj/d")
 
 
 def test_a_deadline_passes_though_tierd_is_paused_meanwhile(site: Site) -> None:
