@@ -427,9 +427,13 @@ end
 
 -- After the job, and when it is cancelled: tierd drops the moves that it has not begun. In a session of its own, because
 -- Slurm kills the scripts of a cancelled job, this one too. tierd notices after 30 s that nobody waits any more.
-function slurm_bb_job_teardown(job_id)
-    local request = string.format('{"do": "teardown", "job": "%d", "patience_seconds": 5}', tonumber(job_id))
-    os.execute("setsid sh -c " .. quoted("printf %s " .. quoted(request) .. " | " .. TIERCTL .. " slurm")
+-- The uid keeps stagings of another cluster, where other users have jobs with the same numbers.
+function slurm_bb_job_teardown(job_id, _, _, uid)
+    local number = string.format("%d", tonumber(job_id))
+    local known = tonumber(uid) and string.format("%d", tonumber(uid)) or "$(" .. SQUEUE .. " --noheader --states=all"
+        .. " --jobs=" .. number .. " --format='%A %U' | sed -n 's/^" .. number .. " //p')"
+    local request = [[printf '{"do": "teardown", "job": "%d", "uid": %d, "patience_seconds": 5}' ]] .. number
+    os.execute("setsid sh -c " .. quoted("uid=" .. known .. "; " .. request .. " ${uid:--1} | " .. TIERCTL .. " slurm")
         .. " </dev/null >/dev/null 2>&1 &")
     return slurm.SUCCESS
 end

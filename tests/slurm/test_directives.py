@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.slurm.lua import Lua, installed
+from tierd.clock import SystemClock
 
 
 class Plugin:
@@ -128,6 +129,20 @@ def test_tierctl_gets_user_paths_and_deadlines(plugin: Plugin) -> None:
     assert (plugin.folder / "update").read_text() == (
         "update\nJobId=17_3\nAdminComment=of the site | tierd: staged in 1 of 1 file\n")
     assert plugin.request("slurm_bb_data_in", lines[2]) is None
+
+
+@pytest.mark.parametrize(("known", "words", "uid"), [
+    ("", ("17", "script", "false", "1002", "200"), 1002), ("echo 16 1; echo 17 1001", ("17", "script", "false"), 1001),
+    ("exit 1", ("17", "script", "true"), -1)])
+def test_a_teardown_names_the_user_of_the_job(plugin: Plugin, known: str, words: tuple[str, ...], uid: int) -> None:
+    """Slurm passes no uid before 23.02. A user who is not known has no stagings."""
+    plugin.program("squeue", known)
+    plugin.program("tierctl", f"cat >{plugin.folder}/part; mv {plugin.folder}/part {plugin.folder}/request")
+    assert plugin.lua.call("slurm_bb_job_teardown", *words) == (0, b"")
+    written, clock = plugin.folder / "request", SystemClock()
+    while not written.exists():
+        clock.wait(0.05)
+    assert json.loads(written.read_text()) == {"do": "teardown", "job": "17", "uid": uid, "patience_seconds": 5}
 
 
 def test_only_a_job_that_wants_it_is_held(plugin: Plugin) -> None:

@@ -257,9 +257,9 @@ class Stager:
             elif now >= staging.deadline_at:
                 self.drop(staging, StagingState.EXPIRED)
 
-    def cancel(self, job: str) -> list[Staging]:
-        """Drop what a job's stagings have not begun. Returns the stagings that were open."""
-        cancelled = [each for each in self._snapshot() if each.job == job]
+    def cancel(self, job: str, uid: object = None) -> list[Staging]:
+        """Drop what a user's stagings for a job have not begun; None: of any user. Returns those that were open."""
+        cancelled = [each for each in self._snapshot() if each.job == job and uid in (None, each.uid)]
         for staging in cancelled:
             self.drop(staging, StagingState.CANCELLED)
         return cancelled

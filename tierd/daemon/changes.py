@@ -311,7 +311,8 @@ class SchedulerRequests:
         return answers.StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))), self._held())
 
     def _cancel(self, request: Request) -> answers.StagingsAnswer:
-        return answers.StagingsAnswer(tuple(map(self._answer, self._stager.cancel(job_of(request)))))
+        cancelled = self._stager.cancel(job_of(request), request.get("uid"))
+        return answers.StagingsAnswer(tuple(map(self._answer, cancelled)))
 
     def _prepare(self, request: Request) -> answers.PrepareAnswer:
         """Have the layout that helped an application before set for its next run."""

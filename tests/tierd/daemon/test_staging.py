@@ -145,6 +145,15 @@ def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
     assert [entry["place"] for entry in history] == ["/proj/b"]
 
 
+def test_a_job_of_another_cluster_with_the_same_number_goes_on(site: Site) -> None:
+    files(site, "/proj/a", "/proj/b")
+    stage(site, "/proj/a")
+    stage(site, "/proj/b", uid=BOB)
+    ask(site.socket, {"request": "stage-cancel", "job": "17", "uid": ALICE})
+    ask(site.socket, {"request": "stage-cancel", "job": "17", "uid": -1})
+    assert [each.state for each in state(site)] == ["cancelled", "accepted"]
+
+
 def test_an_abandoned_staging_is_cancelled(site: Site) -> None:
     site.restart(limits=GeneralLimits(files_per_second=0.1))
     files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")

@@ -103,7 +103,7 @@ def stage(connection: Connection, request: Json) -> str:
     poll = FIRST_POLL_SECONDS
     while any(each.open for each in answer.stagings):
         if connection.clock.monotonic() > deadline:
-            connection.ask({"request": "stage-cancel", "job": wanted["job"]})
+            teardown(connection, request)
             return line("failed", "tierd did not end the staging by its deadline")
         connection.clock.wait(poll)
         poll = min(2 * poll, LAST_POLL_SECONDS)
@@ -147,7 +147,7 @@ def prolog(connection: Connection, request: Json) -> str:
 
 
 def teardown(connection: Connection, request: Json) -> str:
-    connection.ask({"request": "stage-cancel", "job": str(request.get("job"))})
+    connection.ask({"request": "stage-cancel", "job": str(request.get("job")), "uid": request.get("uid")})
     return line("ok", "")
 
 
