@@ -20,7 +20,7 @@ from tests.slurm.simulated_tierd import Site
 from tests.tierd.simulated import COVERING
 from tests.tierd.site import Clearing
 from tests.tierd.site import Site as VirtualSite
-from tierd.act.applications import ApplicationStore
+from tierd.act.applications import ApplicationStore, NextRun, place_for
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.act import GeneralLimits, Mode
@@ -182,6 +182,16 @@ def test_the_epilog_knows_findings_by_the_number_in_the_id_of_lustre(tmp_path: P
     assert store.sentences("4711", "bob") == []
     assert store.sentences("4713") == []
     assert store.sentences("9" * 64) == store.sentences("²") == [], "no numbers of jobs"
+    journal.close()
+
+
+def test_a_directory_is_the_same_however_sbatch_was_told(tmp_path: Path) -> None:
+    """Slurm keeps it as the user wrote it: ``sbatch --chdir=/proj//run1/``."""
+    journal = acted(tmp_path / "journal")
+    store = ApplicationStore(journal.db)
+    store.remember({"4711": SchedulerJob(4711, "train", "alice", None, "chem", "batch", "/proj//run1/")}, str, 4.0)
+    (earlier,) = store.helpful("train", "alice")
+    assert place_for(earlier, NextRun("8", "train", "alice", 1001, "/proj/run2")) == "/proj/run2/out"
     journal.close()
 
 

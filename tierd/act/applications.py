@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from posixpath import normpath
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
@@ -84,7 +85,7 @@ class ApplicationStore:
             layout = to_layout(text)
             if finding != rows[0][0] or verdict != Verdict.HELPED or layout is None:
                 break
-            found.append(HelpfulLayout(job, to_path(directory), to_path(place), layout))
+            found.append(HelpfulLayout(job, normpath(to_path(directory)), to_path(place), layout))
         return found
 
     def sentences(self, job: str, user: str = "") -> list[str]:
