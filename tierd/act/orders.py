@@ -87,29 +87,29 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
     size_bytes = 0
     for path, status in files_below(filesystem, order.path, found.left_out, allowed):
         why: Refusal | None = None
+        try:
+            made = allowed(path, status) or planned_move(order, path, status, filesystem.layout(path), room=room,
+                                                         left=left, settings=settings)
+        except OSError as error:
+            made = of_error(error)
         if order.kind == OrderKind.SUBMISSION and path != order.path:
             why = Refusal(Reason.IS_DIRECTORY, "the path is a directory: submit files one by one")
+        elif now() > until:
+            why = Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")
+        elif isinstance(made, Refusal):
+            found.left_out[made] += 1
         elif len(found.actions) >= order.most_files:
             why = Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
                           f"{order.most_files} files is reached (--max-files)")
         elif size_bytes + status.size_bytes > order.most_bytes:
             why = Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
                           f"{bytes_text(order.most_bytes)} is reached (--max-bytes)")
-        elif now() > until:
-            why = Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")
-        if why is not None:
-            found.left_out[why] += 1
-            break
-        try:
-            made = allowed(path, status) or planned_move(order, path, status, filesystem.layout(path), room=room,
-                                                         left=left, settings=settings)
-        except OSError as error:
-            made = of_error(error)
-        if isinstance(made, Refusal):
-            found.left_out[made] += 1
         else:
             found.actions.append(made)
             size_bytes += status.size_bytes
+        if why is not None:
+            found.left_out[why] += 1
+            break
     return found
 
 

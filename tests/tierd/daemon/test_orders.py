@@ -173,6 +173,16 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, caps
     assert "without . and .." in failed(capsys, "promote", "/proj/../etc", site=site)
 
 
+def test_files_in_place_use_nothing_of_the_bounds(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.cluster.make_file("/proj/keep/0", 9000)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=10)
+    site.cluster.make_file("/proj/keep/1", 1000)
+    said = shown(capsys, "promote", "/proj/keep", "--max-files", "1", "--max-bytes", "2500", "--preview", site=site)
+    assert "would queue 1 file" in said
+    assert "limit" not in said
+
+
 def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.restart(act={"dry_run": True, "mode": "observe"})
     inode = site.cluster.make_file("/proj/keep/f", 1000)
