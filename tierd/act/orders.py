@@ -83,8 +83,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
         found.left_out[Refusal(Reason.CHANGED, "another file has this name now")] += 1
         return found
     room = space.capacity(filesystem)
-    left = dict(room.avail_bytes)
-    size_bytes = 0
+    left, size_bytes = dict(room.avail_bytes), 0
     for path, status in files_below(filesystem, order.path, found.left_out, allowed):
         why: Refusal | None = None
         try:

@@ -110,9 +110,11 @@ class StagingStore:
 
     def put(self, staging: Staging) -> Staging:
         """Store a staging; a new one gets its number."""
+        values = {name: getattr(staging, name) for name in _NAMES}
+        values |= {"path": to_bytes(staging.path), "left_out": json.dumps(staging.left_out)}
         number = self._db.execute(f"INSERT OR REPLACE INTO stagings ({_COLUMNS}) VALUES "  # noqa: S608
                                   f"({', '.join('?' * (1 + len(_NAMES)))})",
-                                  (staging.id or None, *_values(staging))).lastrowid
+                                  (staging.id or None, *values.values())).lastrowid
         return replace(staging, id=number)
 
     def open(self) -> list[Staging]:
@@ -138,11 +140,6 @@ class StagingStore:
             "SELECT detail, count(*) FROM actions WHERE id IN (SELECT max(id) FROM actions WHERE finding = ? GROUP BY "
             "place) AND outcome IN ('refused', 'gave-way', 'failed', 'doubtful', 'interrupted') "
             "GROUP BY 1 ORDER BY 2 DESC LIMIT ?", (finding, MAX_REASONS)))
-
-
-def _values(s: Staging) -> tuple[str | int | float | bytes, ...]:
-    values = {name: getattr(s, name) for name in _NAMES}
-    return tuple((values | {"path": to_bytes(s.path), "left_out": json.dumps(s.left_out)}).values())
 
 
 def _staging(row: Row) -> Staging:
@@ -200,11 +197,16 @@ class Stager:
             return accepted
 
     def plan(self) -> None:
-        """Plan the stagings that were accepted, and queue their moves. The gate holds them while acts are held."""
-        state = self._gate.operating_state
-        for staging in [each for each in self._snapshot() if each.state == StagingState.ACCEPTED]:
-            if self._clock.now() < staging.deadline_at and not state.held and not state.draining:
+        """Plan stagings that were accepted, while no acts are held back, and queue their moves. While a path moves for
+        one job, others that want the same wait: tasks of an array share a folder.
+        """
+        state, every = self._gate.operating_state, self._snapshot()
+        moving = {(each.direction, each.path): each.id for each in every if each.state == StagingState.MOVING}
+        for staging in [each for each in every if each.state == StagingState.ACCEPTED]:
+            if (self._clock.now() < staging.deadline_at and not state.held and not state.draining
+                    and moving.get((staging.direction, staging.path)) not in self._open):
                 self._plan(staging)
+                moving[staging.direction, staging.path] = staging.id
 
     def _plan(self, staging: Staging) -> None:
         # without the lock: the user database and the file system may hang
@@ -276,8 +278,7 @@ class Stager:
     def drop(self, staging: Staging, state: StagingState) -> None:
         """End a staging now. Moves that the mover has begun are completed."""
         with self._lock:
-            current = self._open.get(staging.id)
-            if current is not None:
+            if current := self._open.get(staging.id):
                 self._end(replace(current, dropped=len(self._gate.drop(current.key))), state)
 
     def _end(self, staging: Staging, state: StagingState) -> None:

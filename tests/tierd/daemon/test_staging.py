@@ -154,6 +154,19 @@ def test_a_job_of_another_cluster_with_the_same_number_goes_on(site: Site) -> No
     assert [each.state for each in state(site)] == ["cancelled", "accepted"]
 
 
+def test_tasks_that_share_a_folder_wait_for_its_files(site: Site) -> None:
+    site.restart(limits=GeneralLimits(files_per_second=0.5))
+    files(site, *(f"/proj/d/{number}" for number in range(5)))
+    for second, job in enumerate(("17", "18", "19")):
+        site.run(until=5 * second)
+        stage(site, "/proj/d", job=job)
+    for second in (20, 40):
+        site.run(until=second)
+        found = [state(site, job)[0] for job in ("17", "18", "19")]
+    assert [(each.sentence, each.succeeded) for each in found] == [
+        (f"staged in 5 of 5 files ({size}) of /proj/d", True) for size in ("500 kB", "0 B", "0 B")]
+
+
 def test_an_abandoned_staging_is_cancelled(site: Site) -> None:
     site.restart(limits=GeneralLimits(files_per_second=0.1))
     files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
