@@ -187,11 +187,10 @@ class Stager:
                 raise ValueError(f"{len(self._open)} stagings wait or move; at most {MAX_OPEN} may")
             known = {staging.key: staging for staging in self._open.values()}
             self._store.remove_old(self._clock.now() - KEEP_SECONDS)
-            accepted = []
             for each in stagings:  # a script may name a path twice
                 if each.key not in known:
                     known[each.key] = self._store.put(each)
-                accepted.append(known[each.key])
+            accepted = [known[each.key] for each in stagings]
             self._open |= {each.id: each for each in accepted}
             self._silent_seconds |= {each.job: 0.0 for each in accepted}
             return accepted
@@ -284,7 +283,8 @@ class Stager:
     def _end(self, staging: Staging, state: StagingState) -> None:
         with self._lock:
             if staging.id in self._open:  # no other thread has ended it
-                self._store.put(replace(staging, state=state, ended_at=self._clock.now()))
+                left_out = staging.left_out if staging.finding else {"tierd had not planned it yet": 1}
+                self._store.put(replace(staging, state=state, ended_at=self._clock.now(), left_out=left_out))
                 del self._open[staging.id]
                 self.counts[staging.direction, state] += 1
                 if all(each.job != staging.job for each in self._open.values()):
@@ -312,8 +312,8 @@ def summary(staging: Staging, outcomes: dict[str, int], reasons: dict[str, int])
     planned = staging.files + staging.in_place + sum(staging.left_out.values())
     all_files = done + would if succeeded(staging, reasons) else max(planned, done + would)  # others were removed
     verb = ("dry run: would stage" if would else "staged") + (" in" if staging.direction == "promote" else " out")
-    size = bytes_text(staging.size_bytes)
-    words = f"{verb} {done + would} of {count_of(all_files, 'file')} ({size}) of {quoted(staging.path)}"
+    words = (f"{verb} {done + would} of {count_of(all_files, 'file')} ({bytes_text(staging.size_bytes)}) of "
+             f"{quoted(staging.path)}")
     until = {StagingState.EXPIRED: " before the deadline", StagingState.CANCELLED: " before it was cancelled",
              StagingState.ENDED: ""}.get(staging.state, " so far")
     return words + until + "".join(f"; {count} not: {reason}" for reason, count in missing.most_common(2))

@@ -132,6 +132,8 @@ def test_a_deadline_passes_though_tierd_is_paused_meanwhile(site: Site) -> None:
     assert state(site, "18") == ()
     site.run(until=30)
     assert [(each.state, each.succeeded) for each in state(site)] == [("expired", False)]
+    assert state(site)[0].sentence == (
+        "staged in 0 of 1 file (0 B) of /proj/a before the deadline; 1 not: tierd had not planned it yet")
 
 
 def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
