@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
-from lustre.layout.model import Component, Layout
+from lustre.layout.model import Component, Layout, mirrors
 from tierd.act.journal.connection import SharedConnection
 from tierd.act.journal.entry import MAX_STORED, Stamp, StoredMove, to_bytes, to_path
 from tierd.acts import ORDER_KINDS, ActKind, OrderKind
@@ -139,7 +139,7 @@ def planned_move(order: Order, path: str, status: FileStatus, present: Layout | 
 
 def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
     """A layout with the whole file on one pool, with the stripe count of the present last component."""
-    last = present.components[-1]
+    last = mirrors(present)[-1][-1]
     targets = len(room.pools[pool])
     count = min(last.stripe_count if last.stripe_count > 0 else targets, targets, _MAX_STRIPE_COUNT)
     return Layout((Component(0, None, pool, max(1, count), last.stripe_size),), composite=False)

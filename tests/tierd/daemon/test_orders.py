@@ -14,7 +14,7 @@ from simulator.scenarios import events
 from tests.tierd.site import HOSTILE, Site, failed, shown
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
-from tierd.act.orders import Order, OrderInbox, TryAgainError
+from tierd.act.orders import Order, OrderInbox, TryAgainError, layout_on_pool
 from tierd.acts import Outcome
 from tierd.cli import client, submit
 from tierd.cli.tierctl import main, parser
@@ -22,6 +22,7 @@ from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.daemon.client import ask
 from tierd.daemon.control import ControlServer
+from tierd.model import Capacity
 
 
 def test_an_order_says_what_it_leaves_to_another(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +119,13 @@ def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
     shown(capsys, "demote", "/proj/keep", site=site)
     site.run(until=20)
     assert [(c.on_mdt, c.pool) for c in small.layout.components] == [(False, "hdd")]
+
+
+def test_a_self_extending_file_keeps_its_stripes() -> None:
+    space = Component(1 << 30, None, "hdd", 0, flags=("extension",), extension_size=1 << 30)  # as an xattr gives it
+    room = Capacity({"flash": tuple("abcdefgh")}, {"flash": 1 << 40}, {"flash": 1 << 40})
+    assert layout_on_pool("flash", room, Layout((Component(0, 1 << 30, "hdd", 1, 4 << 20), space))) == Layout(
+        (Component(0, None, "flash", 1, 4 << 20),), composite=False)
 
 
 def test_a_wait_for_the_queue_includes_moves_under_way(capsys: pytest.CaptureFixture[str],
