@@ -197,15 +197,15 @@ class Stager:
 
     def plan(self) -> None:
         """Plan stagings that were accepted, while no acts are held back, and queue their moves. While a path moves for
-        one job, others that want the same wait: tasks of an array share a folder.
+        one job, others wait: tasks of an array share a folder.
         """
         state, every = self._gate.operating_state, self._snapshot()
-        moving = {(each.direction, each.path): each.id for each in every if each.state == StagingState.MOVING}
+        moving = {each.path: each.id for each in every if each.state == StagingState.MOVING}
         for staging in [each for each in every if each.state == StagingState.ACCEPTED]:
             if (self._clock.now() < staging.deadline_at and not state.held and not state.draining
-                    and moving.get((staging.direction, staging.path)) not in self._open):
+                    and moving.get(staging.path) not in self._open):
                 self._plan(staging)
-                moving[staging.direction, staging.path] = staging.id
+                moving[staging.path] = staging.id
 
     def _plan(self, staging: Staging) -> None:
         # without the lock: the user database and the file system may hang

@@ -167,13 +167,20 @@ def test_tasks_that_share_a_folder_wait_for_its_files(site: Site) -> None:
         found = [state(site, job)[0] for job in ("17", "18", "19")]
     assert [(each.sentence, each.succeeded) for each in found] == [
         (f"staged in 5 of 5 files ({size}) of /proj/d", True) for size in ("500 kB", "0 B", "0 B")]
+    stage(site, "/proj/d", direction="demote", job="17")
+    site.run(until=45)
+    stage(site, "/proj/d", job="20")
+    for second in (60, 80, 100):
+        site.run(until=second)
+        ended = [*state(site, "17"), *state(site, "20")]
+    assert all(each.succeeded for each in ended), [each.sentence for each in ended]
 
 
 def test_an_abandoned_staging_is_cancelled(site: Site) -> None:
     site.restart(limits=GeneralLimits(files_per_second=0.1))
     files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
     stage(site, "/proj/d")
-    stage(site, "/proj/d", direction="demote", job="18")
+    stage(site, "/proj/b", direction="demote", job="18")
     for second in (20, 40):
         site.run(until=second)
         assert state(site)[0].open
