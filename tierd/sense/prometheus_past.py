@@ -24,7 +24,7 @@ from tierd.sense.exposition import (
     target_of,
 )
 from tierd.sense.http_client import SourceError
-from tierd.sense.prometheus import BATCH_TARGETS, QueryApi, Series, origin_of, quoted
+from tierd.sense.prometheus import BATCH_TARGETS, Origin, QueryApi, Series, origin_of, quoted
 from tierd.sense.readings import LONGEST_SECONDS, LONGEST_WINDOWS, Reading, Stamp, is_ost, window
 
 POOLS = "lustre_pool_target_info"
@@ -107,6 +107,8 @@ class Moment:
     time: float
     stamps: dict[str, Stamp] = field(default_factory=dict)
     """When the counters of each target were read, and by which exporter. After a failover the newer one counts."""
+    origins: dict[str, Origin] = field(default_factory=dict)
+    """The scrape that gave them. Another one of the same exporter may give the conditions (``lustre-jobs``)."""
     view: ExporterView = field(default_factory=ExporterView)
 
 
@@ -154,10 +156,10 @@ class PastWindows:
     def _read(self, moments: Sequence[Moment]) -> int:
         """Read what is known at these times. Returns the number of samples. Raises SourceError or ValueError."""
         about = self._asked(self._api.selector(ABOUT), moments)
-        for series, target, exporter in about:
+        for series, target, origin in about:
             for at, value in self._points(series, moments):
                 if series.name == READ_AT and value >= at.stamps.get(target, Stamp("", 0.0)).seconds:
-                    at.stamps[target] = Stamp(exporter, value)
+                    at.stamps[target], at.origins[target] = Stamp(f"{origin[0]}", value), origin
                     at.view.targets.add(target)
         self._put_conditions(about, moments)
         samples = sum(len(series.points) for series, *_ in about)
@@ -165,20 +167,20 @@ class PastWindows:
         for first in range(0, len(targets), BATCH_TARGETS):
             jobs = self._asked(self._api.selector(JOBS, "target", targets[first:first + BATCH_TARGETS]), moments)
             samples += sum(len(series.points) for series, *_ in jobs)
-            for series, target, exporter in jobs:
+            for series, target, origin in jobs:
                 job, tail = series.labels.get(JOBID), tail_of(series.labels)
                 for at, value in self._points(series, moments):
-                    if job is not None and target in at.stamps and at.stamps[target].clock == exporter:
+                    if job is not None and at.origins.get(target) == origin:
                         at.view.put(at.view.row(target, job), series.name, tail, value)
         return samples
 
-    def _put_conditions(self, about: Sequence[tuple[Series, str, str]], moments: Sequence[Moment]) -> None:
+    def _put_conditions(self, about: Sequence[tuple[Series, str, Origin]], moments: Sequence[Moment]) -> None:
         pools: dict[str, set[str]] = {}
-        for series, target, exporter in about:
+        for series, target, origin in about:
             if series.name == POOLS:
                 pools.setdefault(series.labels.get("pool", ""), set()).add(target)
             for at, value in self._points(series, moments):
-                if target in at.stamps and at.stamps[target].clock == exporter:
+                if target in at.origins and at.origins[target][0] == origin[0]:
                     if series.name == NONROTATIONAL:
                         at.view.devices[NONROTATIONAL][target] = value
                     else:
@@ -186,10 +188,10 @@ class PastWindows:
         if pools:
             self.seen.pools = {pool: tuple(sorted(members)) for pool, members in pools.items()}
 
-    def _asked(self, query: str, moments: Sequence[Moment]) -> list[tuple[Series, str, str]]:
+    def _asked(self, query: str, moments: Sequence[Moment]) -> list[tuple[Series, str, Origin]]:
         found = self._api.over(query, moments[0].time, moments[-1].time, self._step)
         self.seen.families.update(series.name for series in found)
-        return [(series, target_of(series.labels), str(origin_of(series.labels))) for series in found]
+        return [(series, target_of(series.labels), origin_of(series.labels)) for series in found]
 
     def _points(self, series: Series, moments: Sequence[Moment]) -> Iterator[tuple[Moment, float]]:
         for time, value in series.points:

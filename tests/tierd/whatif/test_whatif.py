@@ -76,6 +76,13 @@ def test_what_is_not_known_is_said(past: Past, labels: dict[str, str], words: st
     assert words in "\n".join(not_known(answer(past, without(past, **labels))))
 
 
+def test_a_separate_scrape_of_jobs_changes_nothing(past: Past) -> None:
+    samples = {tuple((name, "lustre-jobs" if (name, dict(names)["__name__"][:10]) == ("job", "lustre_job") else value)
+                     for name, value in names): points for names, points in past.samples.items()}
+    assert samples != past.samples
+    assert as_text(answer(past, samples)) == as_text(answer(past))
+
+
 def test_a_gap_makes_no_more_files_a_day(past: Past) -> None:
     gap = {names: [(at, value) for at, value in points if not 300 < at - past.begin < 500]
            for names, points in past.samples.items()}
