@@ -63,13 +63,7 @@ def table(answer: BillAnswer, by: str) -> list[str]:
 
 
 def lost_text(entries: Sequence[BillEntry]) -> str:
-    """The sum of entries; empty without any.
-
-    >>> entry = BillEntry(finding=1, begun_at=0.0, ended_at=60.0, aggressor="a", victim="v", lost_bytes=9e9,
-    ...                   low_bytes=6e9, high_bytes=12e9, lost_seconds=20.0)
-    >>> lost_text([entry]), lost_text([])
-    ('9.0 GB (6.0 GB to 12.0 GB), 20 s', '')
-    """
+    """The sum of entries; empty without any."""
     if not entries:
         return ""
     lost = total(by_case(entries))

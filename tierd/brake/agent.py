@@ -29,7 +29,10 @@ SetParameter = Callable[[str, str], str]
 
 def oss_state(node: str, tree: Tree) -> tuple[OssState, Rules]:
     """What an OSS has now. Unless ``tbf`` orders requests of both kinds, rules cannot be read (ENODEV): none is set."""
-    text = tree.read(f"{SERVICE}/nrs_tbf_rule")
+    try:
+        text = tree.read(f"{SERVICE}/nrs_tbf_rule")
+    except BlockingIOError:  # EAGAIN: `tbf` ends once its queue is empty
+        text = None
     policy, queued = policy_of(tree.read(f"{SERVICE}/nrs_policies") or b"") if text is not None else ("", 0)
     rules = nrs_tbf_rule.parse(text or b"").rows
     return OssState(node=node, targets=tree.devices("obdfilter"), policy=policy, queued=queued,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.formats import nrs_tbf_rule
+from lustre.parameters import Tree
 from tests.simulator.oss import CAPTURE, Oss, printed
 from tests.tierd.logged import logged
 from tierd.brake.agent import POLL_SECONDS, Agent, oss_state, released, set_rules
@@ -113,6 +116,19 @@ def test_no_rule_is_set_where_tbf_orders_regular_requests_only(tmp_path: Path) -
     assert oss.texts == []
     assert not leader.heard[-1].takes_rules
     assert any("no tbf for jobs in reg and hp" in words for words in said)
+
+
+def test_the_agent_lives_on_while_tbf_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until its queue is empty, the kernel answers EAGAIN: with a rule that may take a minute."""
+    oss, leader = Oss(tmp_path), Leader()
+    monkeypatch.setattr(Tree, "read", Mock(side_effect=lambda name: b"" if "policies" in name else fail_again()))
+    leader.agent(oss).step()
+    assert not leader.heard[-1].takes_rules
+    assert released(oss.tree, oss.set)
+
+
+def fail_again() -> bytes:
+    raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
 
 def test_errors_reach_the_leader_with_their_text(tmp_path: Path) -> None:
