@@ -27,15 +27,17 @@ SetParameter = Callable[[str, str], str]
 """Sets a parameter to a value. Returns why it cannot, or ""."""
 
 
-def oss_state(node: str, tree: Tree) -> tuple[OssState, Rules]:
-    """What an OSS has now. Unless ``tbf`` orders requests of both kinds, rules cannot be read (ENODEV): none is set."""
+def oss_state(node: str, tree: Tree, before: Rules = ()) -> tuple[OssState, Rules]:
+    """What an OSS has now. Rules cannot be read while ``tbf`` ends, until its queue is empty (EAGAIN), and unless it
+    orders requests of both kinds (ENODEV). Then none is set; if it orders regular ones, it has those of ``before``.
+    """
     try:
         text = tree.read(f"{SERVICE}/nrs_tbf_rule")
-    except BlockingIOError:  # EAGAIN: `tbf` ends once its queue is empty
+    except BlockingIOError:
         text = None
-    policy, queued = policy_of(tree.read(f"{SERVICE}/nrs_policies") or b"") if text is not None else ("", 0)
-    rules = nrs_tbf_rule.parse(text or b"").rows
-    return OssState(node=node, targets=tree.devices("obdfilter"), policy=policy, queued=queued,
+    policy, queued = policy_of(tree.read(f"{SERVICE}/nrs_policies") or b"")
+    rules = nrs_tbf_rule.parse(text).rows if text is not None else before if policy else ()
+    return OssState(node=node, targets=tree.devices("obdfilter"), policy="" if text is None else policy, queued=queued,
                     partitions=len({rule.partition for rule in rules}) or 1, rules=ours(rules)), rules
 
 
@@ -62,6 +64,7 @@ class Agent:
                  monotonic: Callable[[], float]) -> None:
         self._node, self._tree, self._set, self._ask, self._monotonic = node, tree, set_parameter, ask, monotonic
         self._wanted: Sequence[WantedRule] = ()
+        self._rules: Rules = ()
         self._until, self._trouble = float("-inf"), ""
         self._said: dict[str, str] = {}
 
@@ -70,7 +73,7 @@ class Agent:
         if self._wanted and self._monotonic() >= self._until:  # at once: the request may take seconds
             self._wanted = ()
             released(self._tree, self._set)
-        state, rules = oss_state(self._node, self._tree)
+        state, rules = oss_state(self._node, self._tree, self._rules)
         now = self._monotonic()  # the lease counts from the request: the answer may be late
         try:
             self._wanted = self._ask(state.replaced(trouble=self._trouble)).rules
@@ -83,6 +86,7 @@ class Agent:
         self._say("policy", f"the policy of {SERVICE} is tbf {state.policy}: rules can be set" if state.takes_rules else
                   f"{SERVICE} has no tbf for jobs in reg and hp: no rule can be set until an administrator starts it")
         self._trouble = set_rules(self._wanted if state.takes_rules else (), rules, self._set)
+        self._rules = rules if state.takes_rules or self._trouble else ()
 
     def _say(self, about: str, words: str) -> None:
         if self._said.get(about) != words:

@@ -93,14 +93,14 @@ def policy_of(policies: bytes) -> tuple[str, int]:
 
 
 def ours(rules: Rules) -> tuple[KnownRule, ...]:
-    """Rules of ours, once for all CPTs and both kinds of requests. Up to 2.16, ``tbf jobid`` prints ``{JOB}`` only."""
+    """Rules of ours, once for all CPTs. Up to 2.16, ``tbf jobid`` prints ``{JOB}`` only."""
     found, partitions = [], len({rule.partition for rule in rules})
-    for name in sorted({rule.rule_name for rule in rules if NAME.fullmatch(rule.rule_name.decode("ascii", "replace"))}):
-        same = [rule for rule in rules if rule.rule_name == name]
-        regular = [rule for rule in same if rule.priority == b"regular"]
-        alike = len(regular) == partitions and len({(rule.condition, rule.rate) for rule in same}) == 1
+    regular = [rule for rule in rules if rule.priority == b"regular"]
+    for name in sorted({each.rule_name for each in regular if NAME.fullmatch(each.rule_name.decode(errors="replace"))}):
+        same = [rule for rule in regular if rule.rule_name == name]
+        alike = len(same) == partitions and len({(rule.condition, rule.rate) for rule in same}) == 1
         condition = re.sub(r"^\{", "jobid={", same[0].condition.decode("ascii", "replace")) if alike else ""
-        found.append(KnownRule(name=name.decode(), rate=same[0].rate, classes=sum(rule.classes for rule in regular),
+        found.append(KnownRule(name=name.decode(), rate=same[0].rate, classes=sum(rule.classes for rule in same),
                                condition=condition))
     return tuple(found)
 
@@ -108,13 +108,12 @@ def ours(rules: Rules) -> tuple[KnownRule, ...]:
 def commands(wanted: Sequence[WantedRule], rules: Rules) -> Iterator[str]:
     """Texts for ``nrs_tbf_rule`` that make the rules of ours those that are wanted. Unsafe ones are left out.
 
-    A rule goes before ``default`` and after all others: a rule of an administrator for the same job comes first. Only
-    ``stop`` is for requests of both kinds.
+    A rule goes before ``default`` and after all others: a rule of an administrator for the same job comes first.
     """
     asked = {rule.name: rule for rule in wanted if rule.is_safe}
     kept = {rule.name: rule.rate for rule in ours(rules)
             if rule.name in asked and rule.condition == asked[rule.name].condition}
-    yield from (f"stop {rule.name}" for rule in ours(rules) if rule.name not in kept)
+    yield from (f"reg stop {rule.name}" for rule in ours(rules) if rule.name not in kept)
     for name, rule in asked.items():
         if name not in kept:
             yield f"reg start {name} {rule.condition} rate={rule.rate} rank=default"

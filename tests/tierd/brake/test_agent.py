@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.formats import nrs_tbf_rule
-from lustre.parameters import Tree
+from lustre.parameters import Tree, read_whole
 from tests.simulator.oss import CAPTURE, Oss, printed
 from tests.tierd.logged import logged
 from tierd.brake.agent import POLL_SECONDS, Agent, oss_state, released, set_rules
@@ -118,6 +118,19 @@ def test_no_rule_is_set_where_tbf_orders_regular_requests_only(tmp_path: Path) -
     assert any("no tbf for jobs in reg and hp" in words for words in said)
 
 
+def test_a_rule_goes_that_can_no_longer_be_read(tmp_path: Path) -> None:
+    """After ``nrs_policies="fifo hp"`` it stays in force, and who reads it gets ENODEV, as who stops both kinds."""
+    oss, leader = Oss(tmp_path), Leader()
+    agent = leader.agent(oss)
+    leader.run(agent, until=4)
+    oss.texts.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tree, "read", lambda tree, name: None if "rule" in name else read_whole(tree.path(name)))
+        leader.run(agent, until=10)
+    assert oss.texts == ["reg stop tierd_F1"]
+    assert not leader.heard[-1].takes_rules
+
+
 def test_the_agent_lives_on_while_tbf_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until its queue is empty, the kernel answers EAGAIN: with a rule that may take a minute."""
     oss, leader = Oss(tmp_path), Leader()
@@ -178,14 +191,15 @@ def test_rules_are_started_changed_and_stopped_and_those_of_others_stay_before_o
         assert set_rules(wanted, oss_state("a", oss.tree)[1], oss.set) == ""
         assert oss.rules == rules
     assert oss.texts[1:] == [
-        "reg start tierd_F1 jobid={dd.0} rate=20 rank=default", "reg change tierd_F1 rate=40", "stop tierd_F1",
-        "reg start tierd_F1 jobid={a.1 b.1} rate=20 rank=default", "stop tierd_F1"]
+        "reg start tierd_F1 jobid={dd.0} rate=20 rank=default", "reg change tierd_F1 rate=40", "reg stop tierd_F1",
+        "reg start tierd_F1 jobid={a.1 b.1} rate=20 rank=default", "reg stop tierd_F1"]
 
 
 def test_a_rule_that_one_partition_lacks_is_set_again() -> None:
     rules = nrs_tbf_rule.parse(b"regular_requests:\nCPT 0:\ntierd_F1 jobid={dd.0} 20, ref 1\ndefault * 10000, ref 0\n"
                                b"CPT 1:\ndefault * 10000, ref 0\n").rows
-    assert list(commands([WANTED], rules)) == ["stop tierd_F1", "reg start tierd_F1 jobid={dd.0} rate=20 rank=default"]
+    assert list(commands([WANTED], rules)) == [
+        "reg stop tierd_F1", "reg start tierd_F1 jobid={dd.0} rate=20 rank=default"]
 
 
 def test_a_rule_as_lustre_2_10_to_2_16_print_it_stays() -> None:
@@ -226,4 +240,4 @@ def test_a_real_oss_takes_rules_for_regular_requests_before_default() -> None:
     assert ours(rules) == (KnownRule(name="tierd_F9", condition="jobid={x.1 y:2@h-3}", rate=5, classes=0),)
     wanted = WantedRule(name="tierd_F9", jobs=("x.1", "y:2@h-3"), rate=7)
     assert list(commands([wanted], rules)) == ["reg change tierd_F9 rate=7"]
-    assert list(commands([], rules)) == ["stop tierd_F9"]
+    assert list(commands([], rules)) == ["reg stop tierd_F9"]

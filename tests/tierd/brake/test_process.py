@@ -75,11 +75,11 @@ def test_a_stale_rule_goes_at_the_start_and_that_of_the_agent_at_its_end(place: 
     place.rules.write_text(NO_RULES.replace("default", "tierd_F9 jobid={dd.0} 5, ref 0\ndefault"))
     with place.agent() as process:
         assert process.stderr is not None
-        output_until(process.stderr, "nrs_tbf_rule: stop tierd_F9")
+        output_until(process.stderr, "nrs_tbf_rule: reg stop tierd_F9")
         output_until(process.stderr, "nrs_tbf_rule: reg start tierd_F1 jobid={cp.1001} rate=20 rank=default")
         assert "tierd_F1 jobid={cp.1001} 20" in place.rules.read_text()
         process.send_signal(signal.SIGTERM)
-        output_until(process.stderr, "nrs_tbf_rule: stop tierd_F1")
+        output_until(process.stderr, "nrs_tbf_rule: reg stop tierd_F1")
         assert process.wait(10) == 0
     assert place.rules.read_text() == NO_RULES
 
@@ -89,7 +89,7 @@ def test_after_a_kill_the_rule_goes(place: Place) -> None:
         assert process.stderr is not None
         output_until(process.stderr, "nrs_tbf_rule: reg start tierd_F1")
         process.kill()
-        output_until(process.stderr, "nrs_tbf_rule: stop tierd_F1")
+        output_until(process.stderr, "nrs_tbf_rule: reg stop tierd_F1")
     assert place.rules.read_text() == NO_RULES
 
 
