@@ -150,32 +150,32 @@ def client_rpc_size(node: Node) -> Iterator[Line]:
         accepted = [size for device in pages if (size := accepted_bytes(node.texts("osc.import").get(device)))]
         full = share_of(added(at_or_above(rpc_stats.parse(text.encode() + b"\n").pages_per_rpc, pages[device])
                               for device, text in node.texts("osc.rpc_stats").items() if device in pages))
-        sizes = "too few RPCs since the mount to say how many are full" if full is None else (
+        sizes = "Too few RPCs since the mount to say how many are full" if full is None else (
             f"{percent(full)} of the RPCs since the mount have the largest size")
         least, largest = min(pages.values()) * node.page_bytes, max(accepted, default=0)
         say = partial(Line, "client-rpc-size", fsname, f"osc.{fsname}-*.max_pages_per_rpc = {spread(pages)}",
                       f"4096 pages ({POWERFLEX})")
         if not largest:
             yield say(State.UNKNOWN, f"Each RPC carries at most {binary_text(least)}. No connection shows what "
-                                     f"the servers accept; {sizes}.")
+                                     f"the servers accept. {sizes}.")
         elif least < largest:
             wanted = largest // node.page_bytes
             yield say(
                 State.ADVICE if full is not None and full >= FULL_SHARE else State.NOTE,
                 f"Each RPC carries at most {binary_text(least)}; the servers accept {binary_text(largest)}. "
-                f"{_upper(sizes)}.",
+                f"{sizes}.",
                 "Fewer and larger RPCs for streams. Small files gain nothing.",
                 f"lctl set_param -P osc.{fsname}-*.max_pages_per_rpc={wanted}")
         elif largest < RPC_BYTES and full is not None and full >= FULL_SHARE:
             yield say(
                 State.ADVICE, f"Each RPC carries {binary_text(largest)}, the maximum that the servers accept. "
-                f"{_upper(sizes)}.",
+                f"{sizes}.",
                 "Fewer and larger I/Os on the disks of the OSTs, for streams only.",
                 f"lctl set_param -P obdfilter.{fsname}-*.brw_size=16 osc.{fsname}-*.max_pages_per_rpc="
                 f"{RPC_BYTES // node.page_bytes}")
         else:
             yield say(State.OK, f"Each RPC carries {binary_text(least)}, the maximum that the servers accept. "
-                                f"{_upper(sizes)}.")
+                                f"{sizes}.")
 
 
 def accepted_bytes(text: str | None) -> int:
@@ -373,7 +373,3 @@ CHECKS: tuple[Check, ...] = (
     client_rpc_size, client_rpcs_in_flight, read_ahead_budget, read_ahead_window, strided_reads, statahead,
     server_rpc_size, fabric_driver, job_ids,
 )
-
-
-def _upper(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]
