@@ -32,7 +32,8 @@ class Bill(Extension):
         self._billed: dict[Pair, float] = {}
         """Bytes of ended cases since the start, by series."""
         self._shown: dict[Pair, float] = {}
-        """Values of the series. A counter never decreases, even if an interval becomes wider."""
+        """Values of the series; below 0 before they are first shown. A counter never decreases, even if an interval
+        becomes wider."""
         self._stored_at = 0.0
         self.requests = {"bill": self._answer}
 
@@ -59,9 +60,9 @@ class Bill(Extension):
                     del self._billed[pair], self._shown[pair]
 
     def _add(self, sums: dict[Pair, float], pair: Pair, size: float) -> None:
-        """Add bytes to the series of a pair. The first pairs have one of their own from 0 on."""
+        """Add bytes to the series of a pair. The first pairs have one of their own."""
         series = pair if pair in self._shown or len(self._shown) < MAX_SERIES else ("", "")
-        self._shown.setdefault(series, 0.0)  # so that Prometheus sees the first bytes increase
+        self._shown.setdefault(series, -1.0)
         sums[series] = sums.pop(series, 0.0) + size  # put in again: the pairs that lost last are at the end
 
     def _entries(self) -> list[BillEntry]:
@@ -103,11 +104,12 @@ class Bill(Extension):
             sums = dict(self._billed)
             for key, case in self._cases.items():
                 self._add(sums, key[1:], billed_bytes(case))
-            self._shown |= {series: max(self._shown[series], size) for series, size in sums.items()}
+            self._shown |= {series: max(self._shown[series], size if self._shown[series] >= 0 else 0.0)
+                            for series, size in sums.items()}  # from 0 on: Prometheus sees the first bytes increase
             shown = dict(self._shown)
         family = CounterMetricFamily(
-            "tierd_interference_lost_bytes", "Additional bytes that the victim would have moved without the "
-            f"aggressor, since tierd started. Only certain losses count; pairs beyond {MAX_SERIES} have empty labels.",
+            "tierd_interference_lost_bytes", "Additional bytes that the victim would have moved without the aggressor, "
+            "since tierd started. Only certain losses count; many pairs share a series with empty labels.",
             labels=("victim", "aggressor"))
         for (aggressor, victim), size in shown.items():
             family.add_metric((victim, aggressor), size)
