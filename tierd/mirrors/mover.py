@@ -12,12 +12,12 @@ afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from lustre.errors import Busy
-from lustre.layout.model import Component, Layout, in_sync, mirrors, one_mirror, same_shape
+from lustre.layout.model import Layout, in_sync, mirrors, one_mirror, same_shape
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts
@@ -98,7 +98,7 @@ class MirrorMover(inspection.FileEngine):
         kept, flash = groups if groups[1] is ours[0] else reversed(groups)
         if move.objects and move.objects != checks.objects_digest(present):
             return refused_outcome(move, Refusal(Reason.CHANGED, "its layout was changed since it was chosen"))
-        stale = [group for group in groups if _is_stale(group)]
+        stale = [group for group in groups if not in_sync(Layout(group))]
         resync = bool(stale) if move.layout.mirror_count > 1 else kept in stale
         as_wanted = present if move.layout.mirror_count > 1 else one_mirror(kept)
         if not same_shape(as_wanted, move.layout):
@@ -141,9 +141,13 @@ class MirrorMover(inspection.FileEngine):
         failure = self._run(*found.command)
         then = inspection.Verification(self._calls, move, before, None, self._lfs.clock)
         outcome = then.outcome(batch.pools_afterwards(), failure)
+        if outcome.result is not MoveResult.DONE or move.layout.mirror_count > 1:
+            return outcome
+        if outcome.after is not None and not in_sync(outcome.after):  # lfs looks before it has a lease, the MDT never
+            detail = "a write during the split went to the mirror that was removed, and is lost"
+            return replace(outcome, result=MoveResult.DOUBTFUL, reason="verification", detail=detail)
         try:
-            if outcome.result is MoveResult.DONE and move.layout.mirror_count == 1:
-                self._restore_times(before, begun_at)
+            self._restore_times(before, begun_at)
         except OSError as error:
             return replace(outcome, detail=f"its modification time may have changed: {error}")
         return outcome
@@ -168,10 +172,6 @@ class MirrorMover(inspection.FileEngine):
 
 def changes_mirrors(move: Move) -> bool:
     return move.own_mirrors or move.layout.mirror_count > 1
-
-
-def _is_stale(group: Sequence[Component]) -> bool:
-    return any("stale" in component.flags for component in group)
 
 
 engine = MirrorMover

@@ -12,7 +12,7 @@ from lustre.layout.model import Component, Layout, in_sync, mirrors, one_mirror,
 from tests.tierd.act.movers.both_engines import PFL, Both
 from tests.tierd.act.movers.minicalls import Killed
 from tests.tierd.act.movers.minilustre import HDD, PAGE
-from tierd.act.movers.lfs import LfsMover
+from tierd.act.movers.lfs import FinishedCommand, LfsMover
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.mirrors.mover import MirrorMover
 from tierd.refusal import Reason, Refusal
@@ -177,6 +177,22 @@ def test_a_split_that_somebody_disturbs_leaves_the_newest_data(step: str, act: s
     assert outcome.result is not MoveResult.DOUBTFUL
     assert (outcome.result is MoveResult.DONE) == (world.pools == ["hdd"]), outcome
     assert any("stale" not in part.flags for part in world.layout.components)
+
+
+def test_a_write_that_a_split_loses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``lfs`` reads the layout, then opens the file and takes the lease. The MDT splits what has become stale too."""
+    world = World()
+    world.extend()
+    run = world.lfs_engine.run
+
+    def raced(*words: str) -> FinishedCommand:
+        finished = run(*words)
+        (rest,) = world.layout.components
+        world.node.store.layout = replace(world.layout, components=(replace(rest, flags=("init", "stale")),))
+        return finished
+
+    monkeypatch.setattr(world.lfs_engine, "run", raced)
+    assert world.split().result is MoveResult.DOUBTFUL
 
 
 @pytest.mark.parametrize(("change", "reason"), [
