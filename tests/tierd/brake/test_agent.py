@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -134,14 +133,10 @@ def test_a_rule_goes_that_can_no_longer_be_read(tmp_path: Path) -> None:
 def test_the_agent_lives_on_while_tbf_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until its queue is empty, the kernel answers EAGAIN: with a rule that may take a minute."""
     oss, leader = Oss(tmp_path), Leader()
-    monkeypatch.setattr(Tree, "read", Mock(side_effect=lambda name: b"" if "policies" in name else fail_again()))
+    monkeypatch.setattr(Tree, "read", Mock(side_effect=[BlockingIOError(), b""] * 3))
     leader.agent(oss).step()
     assert not leader.heard[-1].takes_rules
     assert released(oss.tree, oss.set)
-
-
-def fail_again() -> bytes:
-    raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
 
 def test_errors_reach_the_leader_with_their_text(tmp_path: Path) -> None:
