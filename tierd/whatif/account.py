@@ -157,7 +157,7 @@ class Account:
     def _end(self, key: Key) -> None:
         case, after = self._all.pop(key), self._after.pop(key, None)
         given = after.lost() if after is not None else Lost()
-        self.cases.append(PastCase(*key, begin=case.begun_at, end=case.ended_at, lost=case.lost(), given_back=given,
+        self.cases.append(PastCase(*key, begin=case.begun_at, end=case.ended_at, lost=case.billed(), given_back=given,
                                    refused=self._refused.pop(key, "")))
         if given.bytes:
             neighbour = self.neighbours[key[1]]

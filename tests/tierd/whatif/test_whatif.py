@@ -18,8 +18,10 @@ from tests.tierd.whatif.conftest import JOBS, SECONDS, Past
 from tests.tierd.whatif.past import Samples, keeping, kept
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
+from tierd.detect.account import BilledWindow, Case
 from tierd.refusal import Reason
 from tierd.simulation.run import run
+from tierd.whatif.account import Account
 from tierd.whatif.command import asked
 from tierd.whatif.report import WHY, Answer, as_text, not_known
 
@@ -81,6 +83,14 @@ def test_a_separate_scrape_of_jobs_changes_nothing(past: Past) -> None:
                      for name, value in names): points for names, points in past.samples.items()}
     assert samples != past.samples
     assert as_text(answer(past, samples)) == as_text(answer(past))
+
+
+def test_a_loss_is_certain_where_the_bill_has_it() -> None:
+    account, window = Account(Settings(), 15.0, 0.0, 600.0), BilledWindow(1e9, 15.0, 0.5, 0.0)
+    account._all = {("noisy-neighbour", "a.1", f"v.{noticed}"): Case(
+        0, 0.0, 15.0, is_noticed=bool(noticed), cost=1.0, windows=[window]) for noticed in (0, 1)}
+    account.close()
+    assert [case.lost.is_certain for case in account.cases] == [False, True]
 
 
 def test_a_gap_makes_no_more_files_a_day(past: Past) -> None:
