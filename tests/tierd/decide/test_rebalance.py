@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lustre.fid import Fid
@@ -42,10 +43,12 @@ def file(number: int, *osts: int, size: int = GB, idle_days: float = 10.0, layou
     return StoredFile(Fid(0x200000401, number + 1), f"/d/f{number:03d}", size, ("hdd",), NOW - idle_days * DAY, layout)
 
 
-def decided(where: Capacity, *files: StoredFile, slowed: bool = False, **of: object) -> Plan:
+def decided(where: Capacity, *files: StoredFile, slowed: bool = False, draining: Collection[str] = (),
+            **of: object) -> Plan:
     tables = Tables({"rebalance": Rebalance(**of)})  # type: ignore[arg-type]
     return imbalance.plan(FINDING, EVIDENCE, Situation(
-        where, FlashSettings(), facts=Facts(resident=files), tables=tables, victim_slowed=slowed))
+        where, FlashSettings(), facts=Facts(resident=files), tables=tables, victim_slowed=slowed,
+        draining=draining))
 
 
 UNEVEN = capacity(0.9, 0.2, 0.3, 0.2, 0.1)
@@ -89,15 +92,18 @@ def test_a_full_target_without_new_objects_gives_files() -> None:
     assert {index for action in plan.actions for index in action.layout.components[0].ost_list} <= {1, 2, 3, 4}
 
 
-@pytest.mark.parametrize("layout", [
-    Layout((component(1, 0), component(2, 1)), mirror_count=2),
-    Layout((component(1, 0, pattern="raid0,released"),)),
-    Layout((component(1, 0, parity_stripes=2),)),
-    Layout((component(1, 0, pattern="raid0,compress"),)),
-    Layout((component(1, 0, pool="flash"),)),
+@pytest.mark.parametrize(("layout", "reason"), [
+    (Layout((component(1, 0), component(2, 1)), mirror_count=2), Reason.MIRRORED),
+    (Layout((component(1, 0, pattern="raid0,released"),)), Reason.RELEASED),
+    (Layout((component(1, 0, parity_stripes=2),)), Reason.ERASURE_CODED),
+    (Layout((component(1, 0, flags=("init", "parity")),)), Reason.ERASURE_CODED),
+    (Layout((component(1, 0, pattern="foreign"),)), Reason.FOREIGN),
+    (Layout((component(1, 0, pattern="raid0,compress"),)), Reason.LAYOUT),
+    (Layout((component(1, 0, pool="flash"),)), None),
 ])
-def test_hard_cases_stay(layout: Layout) -> None:
+def test_hard_cases_stay(layout: Layout, reason: Reason | None) -> None:
     assert decided(UNEVEN, file(1, layout=layout)).actions == ()
+    assert getattr(hard_case(layout), "reason", None) is reason
 
 
 def reasons(plan: Plan) -> list[Reason]:
@@ -114,7 +120,11 @@ def test_other_files_stay(one: StoredFile) -> None:
 
 def test_nothing_moves_while_a_job_is_slowed_there_or_the_space_of_a_target_is_unknown() -> None:
     assert reasons(decided(UNEVEN, file(1, 0), slowed=True)) == [Reason.OTHERS_WOULD_LOSE]
+    assert reasons(decided(UNEVEN, file(1, 0), draining=MEMBERS[4:])) == [Reason.OTHER_MOVER]
     known = {target: room for target, room in UNEVEN.fill.items() if target != MEMBERS[2]}
+    for limits, free in (({"closed": (4,)}, [1, 3]), ({"most_used": {1: 0.25, 3: 0.2}}, [1])):
+        room = Destinations(POOLS, known, 0.1, **limits)
+        assert [index for index in range(5) if room.may_take(index, GB)] == free
     assert reasons(decided(replace(UNEVEN, fill=known), file(1, 0))) == [Reason.NO_POOL]
     assert decided(capacity(0.5, 0.5, 0.51, 0.5, 0.5), file(1, 0)) == Plan((), ()), "an even pool"
 
@@ -144,7 +154,7 @@ def test_data_on_the_mdt_and_components_without_objects_keep_their_form() -> Non
 
 
 def test_a_file_without_a_pool_stays_in_the_smallest_pool_with_all_its_targets() -> None:
-    pools = {"all": [*MEMBERS, "l-OST0005"], "hdd": MEMBERS}
+    pools = {"all": [*MEMBERS, "l-OST0005"], "hdd": MEMBERS, "part": MEMBERS[1:3]}
     room = Destinations(pools, UNEVEN.fill, 0.1, closed=(0,))
     found = relocate(Layout((component(1, 0, 1, pool=""),), composite=False), GB, {0}, room)
     assert not isinstance(found, Refusal)
@@ -160,6 +170,11 @@ def test_a_file_on_all_targets_gets_one_stripe_less_only_where_that_is_allowed()
     found = relocate(layout, 5 * GB, {0}, room, may_narrow=True)
     assert not isinstance(found, Refusal)
     assert (found.components[0].ost_list, found.components[0].stripe_count) == ((1, 2, 3, 4), 4)
+    assert room.avail_bytes[1] == 80 * GB - GB / 4
+    assert isinstance(relocate(layout, 1300 * GB, {0}, room, may_narrow=True), Refusal), "no room for its bytes"
+    alone = Layout((component(1, 0),), composite=False)
+    nowhere = Destinations(POOLS, UNEVEN.fill, 0.1, closed=range(5))
+    assert isinstance(relocate(alone, GB, {0}, nowhere, may_narrow=True), Refusal), "its only stripe"
 
 
 def test_an_overstriped_file_may_get_two_stripes_on_one_target() -> None:
@@ -213,6 +228,7 @@ def test_every_plan_brings_the_pool_nearer_to_even_and_ends(
 
 @given(st.lists(st.tuples(layouts, st.booleans()), min_size=1, max_size=3), sizes,
        st.sets(st.integers(0, 4), min_size=1, max_size=3))
+@example([([0], False), ([0, 1, 2, 3, 4], False)], 3 << 20, {0})
 def test_a_relocation_leaves_these_targets_and_changes_nothing_else(
         drawn: list[tuple[list[int], bool]], size: int, leave: set[int]) -> None:
     parts = [component(n, *osts, extent_start=n << 20, extent_end=(n + 1) << 20,

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, explain
 from lustre.layout.setstripe import setstripe_arguments
-from tierd.decide import restripe
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.decide.restripe import Restripe
 from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, OpenFile, TargetFill
@@ -108,9 +107,6 @@ def test_files_that_are_not_rewritten(candidate: Candidate) -> None:
 def test_a_file_must_have_been_closed_for_the_time_of_a_copy() -> None:
     assert shared(file(closed=NOW - 10)).actions == (), "a copy of a GiB takes 10.7 s at 100 MB/s"
     assert shared(file(closed=NOW - 11)).actions
-    slow = replace(SHARED, bytes_per_second=25e6, seconds=3000.0)
-    assert shared(file(closed=NOW - 40), evidence=slow).actions == ()
-    assert shared(file(closed=NOW - 45), evidence=slow).actions
     slower = replace(SHARED, bytes_per_second=1e6, seconds=30_000.0)
     assert shared(file(closed=NOW - 59), evidence=slower).actions == ()
     assert shared(file(closed=NOW - 61), evidence=slower).actions
@@ -123,6 +119,8 @@ def test_a_copy_must_pay_and_fit() -> None:
     assert [r.reason for r in shared(file(), evidence=replace(SHARED, seconds=10.0)).refusals] == [Reason.NOT_WORTH]
     full = replace(ROOM, avail_bytes={"flash": 0, "hdd": 100 * GB + MIB})
     assert [r.reason for r in shared(file(), room=full).refusals] == [Reason.NO_ROOM]
+    tight = replace(full, avail_bytes={"flash": 0, "hdd": 102 * GB})
+    assert len(stream(file(name="a"), file(name="b"), room=tight).actions) == 1
     nearly = {target: TargetFill(100 * GB, 10 * GB + (10 * MIB if target == HDD[3] else GB)) for target in HDD}
     assert shared(file(), room=replace(ROOM, fill=nearly)).actions, "seven targets have room for six stripes"
     nearly |= dict.fromkeys(HDD[3:6], nearly[HDD[3]])
@@ -137,7 +135,9 @@ def test_a_copy_must_pay_and_fit() -> None:
     Layout((Component(0, None, "hdd", -1),), composite=False),
     Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 8))),
     Layout((Component(0, GIB, "hdd"), Component(GIB, None, "hdd", 0, flags=("extension",), extension_size=GIB))),
-], ids=["of a person", "wide", "all targets", "wide tail", "self-extending"])
+    Layout((Component(0, None, "hdd"), Component(0, None, "hdd")), mirror_count=2),
+    Layout((Component(0, None, pattern="mdt"),)),
+], ids=["of a person", "wide", "all targets", "wide tail", "self-extending", "mirrored", "on the MDT"])
 def test_defaults_that_stay(present: Layout) -> None:
     assert shared(creates=1, room=replace(ROOM, default_layouts={"/d": present})).actions == ()
 
@@ -179,14 +179,6 @@ def test_small_files_without_a_wide_plain_default_stay(present: Layout | None) -
     assert small(present).actions == ()
 
 
-@given(st.integers(0, 1 << 40))
-def test_a_stripe_holds_a_record_within_the_sizes_of_the_guide(record: int) -> None:
-    size = restripe.stripe_bytes(record)
-    assert MIB <= size <= 32 * MIB
-    assert size & (size - 1) == 0
-    assert size >= min(record, 32 * MIB)
-    assert size == MIB or size < 2 * record
-
 
 @given(st.integers(1, 10**5), st.integers(1, 10**4), st.integers(0, 500), st.integers(1, 10**5), st.booleans())
 def test_no_file_gets_more_objects_than_processes_or_targets_allow(openers: int, objects: int, targets: int,
@@ -204,11 +196,3 @@ def test_no_file_gets_more_objects_than_processes_or_targets_allow(openers: int,
 @given(st.integers(0, 1 << 60), st.integers(0, 1 << 30), st.integers(2, 500))
 def test_streams_get_two_to_eight_stripes_and_no_more_than_targets(size: int, record: int, targets: int) -> None:
     assert 2 <= striping.stream_stripes(size, record, targets).stripe_count <= min(8, targets)
-
-
-@given(st.integers(1, 64), st.integers(0, 1 << 30), st.booleans())
-def test_lfs_and_lustre_take_every_layout(count: int, record: int, over: bool) -> None:
-    stripes = restripe.striped("hdd", count, restripe.stripe_bytes(record), overstriped=over)
-    layout = restripe.with_stripes(None, stripes, restripe.small_end(DirectoryActivity("j", "/d")))
-    assert layout is not None
-    assert setstripe_arguments(layout)[-6:-4] == ("-C" if over else "-c", str(count))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.decide.sizing import SPLIT_SHARE, UNIT_BYTES, Settings, Size, boundary, component, from_distribution
+from tierd.decide.sizing import SPLIT_SHARE, UNIT_BYTES, Settings, Size, component, from_distribution
 from tierd.refusal import Refusal
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -46,23 +46,3 @@ def test_a_component_never_splits_more_than_allowed(sizes: list[int]) -> None:
 @given(st.lists(st.integers(1, 16 * MIB), min_size=20, max_size=300), st.integers(17 * MIB, 1 << 50))
 def test_one_large_file_keeps_no_small_ones_from_flash(sizes: list[int], large: int) -> None:
     assert held(from_distribution([*sizes, large], SETTINGS))
-
-
-@given(st.lists(st.integers(1, 16 * MIB), min_size=20, max_size=300))
-def test_small_files_alone_are_all_held(sizes: list[int]) -> None:
-    """Nothing lies above the limit, so nothing may be cut off."""
-    assert held(from_distribution(sizes, SETTINGS)) >= max(sizes)
-
-
-@given(st.integers(1, 8 * MIB), st.integers(0, 8 * MIB))
-def test_twice_the_mean_holds_every_even_spread(low: int, spread: int) -> None:
-    high = low + spread
-    size = held(component([], (low + high) / 2, 0, SETTINGS))
-    assert size == 0 or size >= high - 1
-
-
-@given(st.integers(1, 1 << 50))
-def test_boundaries_are_powers_of_two_at_or_above(size: int) -> None:
-    assert boundary(size) >= size
-    assert boundary(size).bit_count() == 1
-    assert boundary(size) < 2 * max(size, UNIT_BYTES)

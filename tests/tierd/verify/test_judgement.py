@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import exp
+from math import exp, inf
 from random import Random
 from typing import Any
 
@@ -85,6 +85,7 @@ def episode(rate: float, noise: bool = True, other: tuple[float, float] | None =
         (66, "helped"), (55, "helped"), (45, "did-not-help"), (20, "cannot-tell"))],
     pytest.param(episode(66), 89.0, "too-early", id="before its time"),
     pytest.param(episode(66, noise=False), 100.0, "cannot-tell", id="the noise has gone"),
+    pytest.param([*episode(66)[:14], *episode(66, noise=False)[14:]], 100.0, "cannot-tell", id="the noise goes"),
     pytest.param([window(n, small_files("m.2", 20)) for n in range(20)], 100.0, "cannot-tell", id="no victim"),
 ])
 def test_a_fair_part_of_the_loss_must_be_won_back(windows: list[Window], now: float, verdict: str) -> None:
@@ -148,6 +149,8 @@ def test_a_rate_that_one_window_predicted_does_not_say_what_was_lost() -> None:
                   SETTINGS)
     assert found.usual / found.contended == pytest.approx(29.6 / 22.3)
     assert found.won_back == pytest.approx((50 / 44 - 1) / (29.6 / 22.3 - 1), abs=0.1)
+    stood = replace(FINDING, evidence=replace(evidence, slowdown=inf))
+    assert judge(replace(ACT, finding=stood), windows, tracked(windows).known, 100.0, SETTINGS).usual == 29.6e6
 
 
 @pytest.mark.parametrize("seed", [3, 5, 10, 11])
@@ -207,7 +210,8 @@ def test_jobs_elsewhere_change_neither_rates_nor_verdict(elsewhere: tuple[float,
 def test_without_a_posterior_of_before_the_act_nothing_is_known() -> None:
     """As after a restart."""
     windows = episode(66)
-    assert judge(ACT, windows, {}, 100.0, SETTINGS).verdict == "cannot-tell"
+    for each in (windows, episode(20)):
+        assert judge(ACT, each, {}, 100.0, SETTINGS).verdict == "cannot-tell"
     known = tracked(windows[10:], found_at=60.0).known
     assert judge(ACT, windows, known, 100.0, SETTINGS).verdict == "cannot-tell"
 
@@ -253,7 +257,7 @@ def test_other_jobs_on_these_disks_or_on_flash_must_not_lose(where: tuple[str, .
     assert judged(episode(66, other=(20, 15), where=ELSEWHERE)).verdict == "helped"
 
 
-@pytest.mark.parametrize(("rate", "verdict"), [(12.0, "harmed-others"), (18.0, "helped")])
+@pytest.mark.parametrize(("rate", "verdict"), [(12.0, "harmed-others"), (16.0, "helped")])
 def test_other_jobs_must_not_lose_where_windows_are_long(rate: float, verdict: str) -> None:
     """Prometheus' windows of 15 s: three of them before an act, so that no loss of others counted."""
     made = [window(n, stream("s.1", 44 if n < 8 else 66, 15.0),
@@ -280,11 +284,25 @@ def test_a_target_that_fails_over_elsewhere_is_no_harm_by_the_act(when: range, v
     assert judged(windows).verdict == verdict
 
 
-def test_a_job_that_varies_by_itself_is_not_harmed() -> None:
+@pytest.mark.parametrize("rates", [
+    [30, 15, 22, 28] * 5, [20] * 12 + [20, 8, 12, 10] * 2, [20] * 12 + [15, 0] * 4])
+def test_a_job_that_varies_by_itself_is_not_harmed(rates: list[float]) -> None:
     windows = episode(66)
-    uneven = [window(n, stream("t.9", rate)) for n, rate in enumerate([30, 15, 22, 28] * 5)]
+    uneven = [window(n, stream("t.9", rate)) for n, rate in enumerate(rates)]
     both = [Window(w.start, w.end, {**w.loads, **u.loads}, w.namespace) for w, u in zip(windows, uneven, strict=True)]
     assert judged(both).verdict == "helped"
+
+
+@pytest.mark.parametrize(("rates", "where", "excused"), [
+    ((20, 20, 15, 15), ELSEWHERE, True), ((0.2, 0.2, 0.15, 0.15), ELSEWHERE, False),
+    ((30, 10, 22, 8), ELSEWHERE, False), ((20, 20, 15, 15), TARGETS, False)])
+def test_only_steady_jobs_of_some_size_elsewhere_excuse_a_loss(rates: Sequence[float], where: tuple[str, ...],
+                                                               excused: bool) -> None:
+    far = [window(n, *(stream(f"far.{i}", rates[n // 10 * 2 + n % 2], targets=where) for i in range(3))).loads
+           for n in range(20)]
+    windows = [replace(w, loads={**w.loads, **f}) for w, f in zip(episode(66, other=(20, 15)), far, strict=True)]
+    known = {"s.1": tracked(windows).known["s.1"]}
+    assert ("t.9" in judge(ACT, windows, known, 85.0, SETTINGS).harmed) != excused
 
 
 def test_another_stream_that_gets_slow_by_itself_is_not_harmed() -> None:
@@ -311,6 +329,8 @@ def test_metadata_operations_of_other_jobs_must_not_get_slower() -> None:
     assert found.verdict == "harmed-others"
     assert found.harmed["db.5"] == pytest.approx(0.4)
     assert judged(windows).verdict == "helped", "an act without data on an MDT takes none of its time"
+    own = [replace(w, namespace={**w.namespace, "s.1": replace(w.namespace["db.5"], job="s.1")}) for w in windows]
+    assert set(judged(own, on_mdt=True).harmed) == {"db.5"}
 
 
 def test_an_mdt_that_fails_over_is_no_harm_by_the_act() -> None:
@@ -321,13 +341,14 @@ def test_an_mdt_that_fails_over_is_no_harm_by_the_act() -> None:
 
 
 def test_an_aggressor_whose_data_is_on_the_mdt_is_still_at_work() -> None:
-    def silent(n: int) -> Window:
-        _, names = small_files("m.2", 20)
-        return Window(n * 5.0, n * 5.0 + 5, window(n, stream("s.1", 66)).loads, {"m.2": names})
+    def silent(rate: float, files: int) -> list[Window]:
+        _, names = small_files("m.2", files)
+        return [*episode(44)[:10], *(replace(window(n, stream("s.1", rate)), namespace={"m.2": names})
+                                     for n in range(10, 20))]
 
-    windows = [*episode(44)[:10], *(silent(n) for n in range(10, 20))]
-    assert judged(windows).verdict == "cannot-tell"
-    assert judged(windows, on_mdt=True).verdict == "helped"
+    assert judged(silent(66, 20)).verdict == "cannot-tell"
+    assert judged(silent(66, 20), on_mdt=True).verdict == "helped"
+    assert judged(silent(20, 60), on_mdt=True).verdict == "did-not-help", "it does more there"
 
 
 OWN = Finding("small-random-io", 0, "db.4", "", TARGETS, "", Evidence())
@@ -356,7 +377,8 @@ def test_a_job_is_judged_by_its_own_rate(before: float, after: float, verdict: s
 def test_a_job_is_not_judged_by_its_rate_on_a_target_in_recovery() -> None:
     windows = [window(n, stream("db.4", 5 if n >= 12 else 20, targets=(*TARGETS, FAR)),
                       conditions={FAR: "in recovery"} if n >= 12 else None) for n in range(20)]
-    assert own_judged(windows).verdict == "too-early"
+    ill = [replace(w, conditions={TARGETS[0]: "degraded"}) for w in own_episode(20, 40)]
+    assert [own_judged(each).verdict for each in (windows, ill)] == ["too-early", "too-early"]
 
 
 def test_a_job_that_pauses_is_waited_for_and_compared_with_its_last_run() -> None:
