@@ -80,6 +80,10 @@ def test_a_file_that_was_renamed_has_its_earlier_stripes_again(tmp_path: Path) -
 
 def test_a_file_in_use_waits_until_it_is_closed(tmp_path: Path) -> None:
     at, case = slower(tmp_path)
+    at.gate.dry_run = True  # begun after the act: the undo waits for its end
+    at.run(until=30)
+    assert (case.state, at.gate.waiting, len(list(at.journal.entries()))) == (State.UNDOING, 0, 1)
+    at.gate.dry_run = False
     inode = at.cluster.namespace.lookup("/proj/one")
     inode.writers = 1
     at.run(until=60)
