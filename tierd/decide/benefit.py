@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tierd.acts import ActKind
 from tierd.model import Action, Finding, SlowdownEvidence, Table
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, rate_text
@@ -68,7 +67,7 @@ def refusal(finding: Finding, evidence: SlowdownEvidence, expected: float, setti
 def cost_refusal(finding: Finding, evidence: SlowdownEvidence, expected: float, actions: Sequence[Action],
                  settings: Settings) -> Refusal | None:
     """Why the moves of a plan are not worth it: they cost the victim's disks more than the victim gains."""
-    moved = sum(action.size_bytes for action in actions if action.kind == ActKind.MIGRATE)
+    moved = sum(action.size_bytes for action in actions)
     gain = expected * (evidence.victim_usual_bytes_per_second - evidence.victim_bytes_per_second)
     if moved and gain * settings.horizon_seconds < settings.factor * moved:
         return Refusal(Reason.MOVES_TOO_DEAR, f"moving {bytes_text(moved)} of existing files costs the disks more "

@@ -164,7 +164,7 @@ def small_end(activity: DirectoryActivity) -> int:
     4
     """
     small = [size for size in activity.sizes if 0 < size <= LARGEST_SMALL_BYTES]
-    return min(LARGEST_SMALL_BYTES, max(4 << 20, boundary(max(small)))) if small else 4 << 20
+    return max(4 << 20, boundary(max(small, default=1)))
 
 
 def with_stripes(present: Layout | None, stripes: Component, end: int) -> Layout | None:

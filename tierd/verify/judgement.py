@@ -217,8 +217,6 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
         return Judgement(Verdict.CANNOT_TELL, 0.0, 0.0, 0.0)
     usual, contended = evidence.victim_usual_bytes_per_second, evidence.victim_bytes_per_second
     since = act.acted_at + settings.settle_seconds
-    if now < since + min(settings.harm_seconds, settings.judge_seconds):
-        return Judgement(Verdict.TOO_EARLY, usual, contended, 0.0)
     every = [w for w in windows if w.start >= since]
     seen = where_seen(windows, finding.victim)
     later = [w for w in seen if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
