@@ -82,7 +82,6 @@ def test_no_act_begins_in_a_directory_that_is_not_checked_yet(tmp_path: Path) ->
     at.cluster.advance(5)
     at.daemon.log.fault("changelog", "records are missing")
     assert at.daemon.move(1) == 0
-    at.daemon.log.fault("changelog", "")
     done, waiting = len(list(at.journal.entries(Outcome.DONE))), at.gate.waiting
     assert done
     assert waiting

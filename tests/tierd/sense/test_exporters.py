@@ -292,6 +292,12 @@ def test_a_server_whose_clock_was_set_has_no_rate_for_a_window() -> None:
     assert [rate(seen, "l-OST0000") for seen in (set_back, then) if seen] == pytest.approx([RATE] * 2)
 
 
+def test_a_target_that_was_not_read_again_shows_no_set_clock() -> None:
+    first, again, one = (Answer(replace(WELL, stamps={"l-OST0000": Stamp("", 9.0), "l-OST0001": Stamp("", at)}), at, at)
+                         for at in (9.0, 9.0, 14.0))
+    assert (again.after(first) is first, one.after(first).clock) == (True, 0)
+
+
 def test_no_rate_is_made_from_the_times_of_two_clocks() -> None:
     def at(time: float, clock: str, seconds: float, written: float) -> Reading:
         target = "l-OST0000"
@@ -300,7 +306,7 @@ def test_no_rate_is_made_from_the_times_of_two_clocks() -> None:
 
     assert window(at(0, "oss1 0", 100, 10), at(5, "oss1 0", 103, 40)).spans == {"l-OST0000": 3}
     for after in (at(5, "oss1 1", 103, 40), at(5, "oss2 0", 103, 40), at(5, "oss1 0", 100, 10), at(5, "oss1 0", 99, 40),
-                  at(5, "oss1 0", 131, 40)):
+                  at(5, "oss1 0", 131, 40), replace(at(5, "oss1 0", 103, 40), stamps={})):
         seen = window(at(0, "oss1 0", 100, 10), after)
         assert (seen.loads, seen.unseen) == ({}, {"l-OST0000"})
 
