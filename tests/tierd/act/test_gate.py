@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -208,6 +209,15 @@ def test_a_move_that_is_dropped_while_its_batch_is_moved_does_not_wait_again(wor
     assert world.pump() == {"done": 1, "gave-way": 9}
     world.pause.unlink()
     assert (world.gate.waiting, len(world.journal.queue), world.pump()) == (0, 0, {})
+
+
+def test_a_kill_leaves_each_move_in_the_queue_or_among_the_acts(world: World) -> None:
+    world.submit(*world.files(2))
+    world.journal.db.raw.execute("CREATE TRIGGER kill BEFORE INSERT ON actions WHEN (SELECT count(*) FROM actions) = 1 "
+                                 "BEGIN SELECT RAISE(ABORT, 'killed'); END")
+    with pytest.raises(sqlite3.IntegrityError):
+        world.pump()
+    assert (len(list(world.journal.queue.all())), world.journal.entries()) == (2, [])
 
 
 def test_a_file_that_is_queued_twice_is_moved_once(world: World) -> None:

@@ -83,6 +83,7 @@ def test_the_circuit_breaker_pauses_without_an_end(world: World) -> None:
     state = world.gate.operating_state
     state.pause("maintenance", seconds=60.0)
     state.trip("too many failures")
+    assert world.journal.state()["tripped"] == "too many failures"
     assert state.paused.startswith("too many failures; maintenance, until ")
     world.clock.wait(61.0)
     assert state.paused == "too many failures"

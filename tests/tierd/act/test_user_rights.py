@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import struct
 from dataclasses import replace
+from threading import Event
 
 import pytest
 from hypothesis import given
@@ -48,11 +49,12 @@ def test_without_an_acl_one_class_of_the_mode_decides(mode: int, uid: int, group
     (1004, (200, STAFF), True),  # any of the groups
     (1004, (), True),
     (1005, (), False),  # a named user, taken away by the mask
+    (1006, (300,), False),  # a named group, taken away by the mask
 ])
 def test_an_acl_decides_by_its_entries(user: int, groups: tuple[int, ...], may: bool) -> None:
     entries = acl((USER_OBJ, 4, NOBODY), (USER, 0, BOB), (USER, 4, 1003), (USER, 2, 1005), (GROUP_OBJ, 4, NOBODY),
-                  (GROUP, 0, 200), (MASK, 4, NOBODY), (OTHER, 4, NOBODY))
-    wanted = Right.WRITE if user == 1005 else Right.READ
+                  (GROUP, 0, 200), (GROUP, 2, 300), (MASK, 4, NOBODY), (OTHER, 4, NOBODY))
+    wanted = Right.WRITE if user in {1005, 1006} else Right.READ
     assert permits(status(0o444), entries, User(user, frozenset(groups)), wanted) is may
 
 
@@ -111,17 +113,16 @@ def test_a_path_through_a_symbolic_link_is_refused(filesystem: SimulatedFilesyst
     assert found == Refusal(Reason.LINKED, "/alice/link is a symbolic link, or a file")
 
 
-def test_a_status_without_a_mode_permits_nothing(filesystem: SimulatedFilesystem) -> None:
-    check = RightsCheck(filesystem, User(ALICE, frozenset()), Right.READ)
-    assert check("/alice/a", replace(filesystem.status("/alice/a"), mode=0)) is not None
-
-
-def test_an_unknown_user_and_a_silent_database_permit_nothing() -> None:
+def test_an_unknown_user_and_a_silent_database_permit_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(uid: int, gid: int) -> User:
         raise KeyError(uid)
 
     assert str(Users(unknown)(4711, 1)) == "tierd's node has no user 4711"
     assert isinstance(Users()(0, 0), User)
+    monkeypatch.setattr("tierd.act.user_rights.LOOKUP_SECONDS", 0.01)
+    answered = Event()
+    assert "does not answer about user 7" in str(Users(lambda *_: User(int(answered.wait(5)), frozenset()))(7, 1))
+    answered.set()
 
 
 class Deep:

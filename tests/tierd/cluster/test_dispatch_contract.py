@@ -49,6 +49,18 @@ def test_files_are_moved_and_the_journal_knows(world: ClusterWorld) -> None:
     assert not world.journal.unfinished()
 
 
+def test_followers_have_the_intents_before_a_move_is_sent_and_its_outcome_before_the_result_is_acknowledged(
+        nats_world: ClusterWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    nats = nats_world.dispatch.connection  # type: ignore[attr-defined]
+    for of, name in ((nats_world.journal, "publish"), (nats, "publish_all"), (nats, "acknowledge_all")):
+        asked = getattr(of, name)
+        monkeypatch.setattr(of, name, lambda *words, name=name, asked=asked: steps.append(name) or asked(*words))
+    nats_world.submit(*nats_world.files(1))
+    assert nats_world.pump_until_empty() == {"done": 1}
+    assert (steps[:2], steps[-2:]) == (["publish", "publish_all"], ["publish", "acknowledge_all"])
+
+
 def test_each_file_has_its_own_outcome(world: ClusterWorld) -> None:
     paths = world.files(6)
     ready(world)

@@ -41,6 +41,8 @@ def test_any_bytes_are_refused_with_a_value_error(data: bytes) -> None:
     for kind in (MoveMessage, ResultMessage, Permit, WorkHint, RemoteMover, RemoteStandby):
         with pytest.raises(ValueError, match="not a"):
             messages.decode(kind, data)
+    with pytest.raises(ValueError, match="a message of"):
+        messages.decode(Permit, messages.encode(Permit(3, 2)) + b" " * messages.MAX_BYTES)
 
 
 def test_only_the_holder_of_the_claim_can_sign() -> None:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -20,7 +19,7 @@ from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import Clearing, Site, acting, altered, failed, fetched, shown
-from tierd.act.drain import Drain
+from tierd.act.drain import Drain, drains_from_json
 from tierd.act.queue import QueuedMove
 from tierd.acts import ActKind, OrderKind
 from tierd.cli.tierctl import main
@@ -235,8 +234,8 @@ def test_a_drain_does_not_begin_where_nobody_can_be_asked(
 @pytest.mark.parametrize("of_the_daemon", [False, True])
 def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
         site: Site, capsys: pytest.CaptureFixture[str], of_the_daemon: bool) -> None:
-    if of_the_daemon:
-        site.restart(act={"dry_run": True})
+    site.creation = SimulatedObjectCreation(site.cluster)
+    site.restart(act={"dry_run": of_the_daemon}, drain={"stop_new_objects": True})
     make_files(site)
     make_mirrored(site, "/proj/mirrored")
     site.run(until=5)
@@ -254,6 +253,8 @@ def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
     assert ask(site.socket, {"request": "history", "last": 10})["entries"] == []
     assert any("33 files with 34.6 MB there; 32 would move, 1 would stay" in line for line in site.said)
     shown(capsys, "drain-target", NAME, "--dry-run", site=site)
+    site.run(until=site.cluster.now + 5)
+    assert set(site.creation.limits(NAME).values()) == {20_000}
     assert "new objects" not in shown(capsys, "drain-target", NAME, "--end", site=site), "it stopped none"
 
 
@@ -311,6 +312,7 @@ def test_a_paused_or_ended_drain_moves_nothing_even_after_a_kill_and_a_resumed_o
     site.restart(limits={"files_per_second": 1.0})
     drained(site)
     site.run(until=site.cluster.now + 10)
+    assert int(str(row(site)["queued_moves"])) <= 10, "few at a time"
     text = shown(capsys, "drain-target", "OST0004", f"--{act}", site=site)
     assert f": {phase}" in text
     assert words in text
@@ -355,11 +357,17 @@ def test_files_that_stay_are_named_with_their_reason(site: Site, capsys: pytest.
 
 
 def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     site.creation = SimulatedObjectCreation(site.cluster)
     site.restart(drain={"stop_new_objects": True})
     make_files(site)
-    before = site.creation.limits(NAME)
+    before, set_limit = site.creation.limits(NAME), site.creation.set_limit
+
+    def stored(target: str, mdt: str, count: int) -> None:
+        assert drains_from_json(site.service.journal.state()["drains"])[NAME].limits[mdt] == before[mdt]
+        set_limit(target, mdt, count)
+
+    monkeypatch.setattr(site.creation, "set_limit", stored)
     site.run(until=5)
     drain(site)
     site.run(until=site.cluster.now + 10)
@@ -517,24 +525,6 @@ def test_a_drain_during_a_stream_reports_that_it_waits_and_continues(
     assert len(on_target(site)) < before
 
 
-@pytest.mark.parametrize("call", ["space", "pools"])
-def test_files_that_were_found_when_the_file_system_did_not_answer_are_found_again(
-        site: Site, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    make_files(site)
-    answer, chance = getattr(site.filesystem, call), Random(1)
-
-    def away() -> object:
-        if chance.random() < 0.5:
-            raise OSError(5, "the MDT is away")
-        return answer()
-
-    site.run(until=5)
-    drain(site)
-    monkeypatch.setattr(site.filesystem, call, away)
-    run_to(site, "empty")
-    assert on_target(site) == []
-
-
 @pytest.mark.parametrize(("first", "meanwhile", "then"), [
     ("begin", ["pause"], ["resume"]), ("begin", ["pause", "resume"], []), ("begin", ["end", "begin"], []),
     ("preview", ["begin"], [])])
@@ -583,10 +573,11 @@ def test_while_acts_are_held_back_an_end_does_not_claim_that_new_objects_are_all
     assert words in fetched(site, f"/drain/{NAME}")[1]
     assert failed(capsys, "drain-target", "OST0004", "--yes", site=site).endswith(
         "has not allowed new objects again: tierd does it as soon as acts are not held back\n")
+    site.creation.set_limit(NAME, "MDT0001", 500)  # by somebody else
     shown(capsys, "resume", site=site)
     site.run(until=site.cluster.now + 10)
     assert "  new objects: allowed again for " in shown(capsys, "drain-target", "OST0004", "--show", site=site)
-    assert set(site.creation.limits(NAME).values()) == {20_000}
+    assert list(site.creation.limits(NAME).values()) == [20_000, 500]
 
 
 def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
