@@ -26,8 +26,8 @@
 /* The control characters of outlines and templates; lustre.formats.opcodes says what they mean. */
 #define OPCODES(ENTRY) \
     ENTRY(NUMBER, 0x0e) ENTRY(WANTED, 0x0f) ENTRY(WANTED_TIME, 0x10) ENTRY(TIME, 0x11) ENTRY(FORGET, 0x12) \
-    ENTRY(SEEN, 0x13) ENTRY(COUNTED, 0x14) ENTRY(SIGNED, 0x15) ENTRY(ZERO, 0x16) ENTRY(REST_OF_LINE, 0x17) \
-    ENTRY(BLANKS, 0x18) ENTRY(INTEGER, 0x19) ENTRY(SECONDS, 0x1a) ENTRY(CUMULATIVE, 0x1b) ENTRY(TOTAL, 0x1c) \
+    ENTRY(SEEN, 0x13) ENTRY(COUNTED, 0x14) ENTRY(SIGNED, 0x15) ENTRY(ZERO, 0x16) ENTRY(BLANKS, 0x17) \
+    ENTRY(INTEGER, 0x19) ENTRY(SECONDS, 0x1a) ENTRY(CUMULATIVE, 0x1b) ENTRY(TOTAL, 0x1c) \
     ENTRY(NEW_SUM, 0x1d) ENTRY(LABELS, 0x1e)
 #define IN_ENUM(name, value) name = value,
 enum { OPCODES(IN_ENUM) };
@@ -142,11 +142,6 @@ match(const char *outline, const char *outline_end, const char *at, const char *
         if (kind == BLANKS) {
             while (at < end && (*at == ' ' || *at == '\t'))
                 at++;
-            continue;
-        }
-        if (kind == REST_OF_LINE) {
-            if ((at = memchr(at, '\n', end - at)) == NULL)
-                return -1;
             continue;
         }
         if (kind == TIME || kind == WANTED_TIME) {

@@ -26,9 +26,7 @@ class Opcode(bytes, Enum):
     """A number that is ignored and may have wrapped."""
     ZERO = b"\x16"
     """A number that is extracted and must be zero; a nonzero number means another form."""
-    REST_OF_LINE = b"\x17"
-    """Any text up to the end of the line."""
-    BLANKS = b"\x18"
+    BLANKS = b"\x17"
     """Any number of further spaces, which are padding."""
 
     INTEGER = b"\x19"

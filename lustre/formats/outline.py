@@ -8,7 +8,7 @@ are used only if ``lustre/formats/_texts.c`` was compiled.
 >>> wanted, ignored = Opcode.WANTED, Opcode.NUMBER
 >>> outline = of(text, [(7, 8, wanted), (25, 26, ignored), (27, 28, ignored), (29, 31, wanted)], [1, 0])
 >>> outline.text
-b'read \x18\x0f samples [usecs] \x0e \x0e \x0f\n'
+b'read \x17\x0f samples [usecs] \x0e \x0e \x0f\n'
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ Counter(samples=2, unit=b'bytes', sum=12288)
 
 >>> text = b"req_waittime     7 samples [usecs] 1 9 30 900\n"
 >>> outline_of(text, [1, 0]).text  # the sum, then the samples
-b'req_waittime \x18\x0f samples [usecs] \x15 \x15 \x0f \x15\n'
+b'req_waittime \x17\x0f samples [usecs] \x15 \x15 \x0f \x15\n'
 """
 
 from __future__ import annotations

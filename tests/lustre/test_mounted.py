@@ -44,9 +44,10 @@ def filesystem(root: Path, tree: Tree, handle: Handle | None = None) -> MountedF
 
 
 @pytest.fixture
-def tree(capture: Unpack) -> Tree:
-    root = capture("2.17.57/tree-idle")
-    return Tree(Roots.of(root / "proc", root / "sys"))
+def tree(capture: Unpack, tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    root, procfs = capture("2.17.57/tree-idle"), tmp_path_factory.mktemp("proc")  # with mounts of its own
+    (procfs / "fs").symlink_to(root / "proc/fs")
+    return Tree(Roots.of(procfs, root / "sys"))
 
 
 def test_a_path_belongs_to_the_innermost_client_mount() -> None:
