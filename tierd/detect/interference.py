@@ -456,7 +456,7 @@ class Interference:
             known = np.isin(key, pairs)
             former = np.bincount(np.searchsorted(pairs, key[known]), by_former[at_held[known]], len(pairs)) / (
                 np.bincount(held_of, minlength=len(streams.job))[stream])
-            np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > 0))
+            np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > LEAST_LOST * busy))
             self._rescale_rivals(streams.row, self._rivals(streams, window, kinds, costs, by_former), rivals)
         self._costs, self._held = costs, (streams.row[streams.of], streams.target)
         self._rescale(streams.row, streams.row[stream[has]], slot[has], cost_ratio[has])
