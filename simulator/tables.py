@@ -89,7 +89,7 @@ def _in_file(place: Place, kind: object) -> Place:
     """A place as it is in the file: pydantic adds kinds, and the components of a layout."""
     own = place[1:] if place[:1] == (kind,) else place
     return tuple(part for before, part in zip(("", *own), own, strict=False)
-                 if (part != "components" and before not in {"device", "journal_device"}) or before == part)
+                 if part != "components" and before not in {"device", "journal_device"})
 
 
 def _described(error: ErrorDetails) -> str:
@@ -181,7 +181,8 @@ def cluster_from(table: Mapping[str, Any], wrong: list[Mistake]) -> ClusterSetti
     client = described.client
     return ClusterSettings(
         tuple(ost for ost in described.ost for _ in range(ost.count)),
-        {pool: tuple(index for index, each in enumerate(pools) if each == pool) for pool in pools if pool},
+        {pool: tuple(index for index, each in enumerate(pools) if each == pool)
+         for pool in dict.fromkeys(pools) if pool},
         described.spill, fsname=described.fsname, mdts=tuple(mdt for mdt in described.mdt for _ in range(mdt.count)),
         clients=tuple(
             replace(client, instance=f"ff11{number:012x}", nid=f"10.1.{number // 250}.{number % 250 + 2}@o2ib",

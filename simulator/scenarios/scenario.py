@@ -171,8 +171,8 @@ def _extended(table: Mapping[str, Any], wrong: list[Mistake]) -> Mapping[str, An
         return rest
     base = _extended(tomllib.loads(_library_text(extended)), wrong)
     known = {job["job_id"] for job in base["job"] if "job_id" in job}
-    changes = {job["job_id"]: job for job in jobs if job.get("job_id") in known}
-    further = [job for job in jobs if job.get("job_id") not in known]
+    changes = {job["job_id"]: job for job in jobs if str(job.get("job_id", "")) in known}
+    further = [job for job in jobs if str(job.get("job_id", "")) not in known]
     return {**base, **rest, "job": [*(job | changes.get(job.get("job_id"), {}) for job in base["job"]), *further]}
 
 
@@ -185,14 +185,14 @@ def names() -> tuple[str, ...]:
 def _cluster(entry: Any, wrong: list[Mistake]) -> ClusterSettings | None:
     if isinstance(entry, dict):
         return cluster_from(entry, wrong)
-    if entry not in _CLUSTERS:
+    if str(entry) not in _CLUSTERS:
         wrong.append((("cluster",), f"{entry!r} is not one of {', '.join(_CLUSTERS)}"))
-    return _CLUSTERS.get(entry)
+    return _CLUSTERS.get(str(entry))
 
 
 def _costs(table: Mapping[str, Any], wrong: list[Mistake]) -> CallCosts | None:
     rest = dict(table)
-    preset = rest.pop("preset", "production")
+    preset = str(rest.pop("preset", "production"))
     if preset not in PRESETS:
         wrong.append((("costs", "preset"), f"{preset!r} is not one of {', '.join(PRESETS)}"))
         return None
@@ -230,5 +230,6 @@ def event_errors(wanted: Iterable[Event], names: Iterable[str], cluster: Cluster
     known: Mapping[str, Collection[str]] = {"target": targets, "job": {*names}, "pool": cluster.pools}
     for number, event in enumerate(wanted):
         for key in event.values.keys() & known.keys():
-            if str(event.values[key]).rpartition("-" if key == "target" else "\0")[2] not in known[key]:
-                yield ("event", number, key), f"there is no {key} {event.values[key]!r}"
+            name = event.values[key]
+            if (name.rpartition("-")[2] if key == "target" else name) not in known[key]:
+                yield ("event", number, key), f"there is no {key} {name!r}"

@@ -151,23 +151,29 @@ class JournalFollower:
         (self._stream, state), at = self._connection.stream_state(self._names.journal), self._copy.position
         shorter = state.last_seq < at.sequence
         replaced = at.stream not in {"", self._stream} or (shorter and state.first_seq <= 1) or self._overwritten(at)
-        since, alone = 0 if replaced else at.sequence, self._copy.alone
         lost = state.last_seq == 0 or (shorter and not replaced)
         if not lost:
-            self._lacks = ("this journal is not a copy of the leader's: move it away, or copy the leader's journal here"
-                           if at == CopyPosition() and not self._copy.empty else
-                           "NATS no longer has all changes since this copy was made: copy the leader's journal here"
-                           if state.first_seq > since + 1 else
-                           "this journal was written without [cluster], while another tierd led: undo what has to be "
-                           "undone without [cluster], then copy the leader's journal here"
-                           if alone and any(each.generation > at.generation and each.part != packed(()) for each in
-                                            _messages(self._connection, self._names, self._secret(), since)) else "")
+            self._lacks = self._why_not(state.first_seq, 0 if replaced else at.sequence)
         if self._lacks:
             raise NoCopyError(None, self._lacks)
-        if replaced and not alone:
+        if replaced and not self._copy.alone:
             log.warning("NATS has lost the changes of the journal: the copy begins again")
             self._copy.begin_again(CopyPosition(0, self._stream, generation=self.generation))
-        return lost or alone
+        return lost or self._copy.alone
+
+    def _why_not(self, first: int, since: int) -> str:
+        """Why this journal can neither follow the stream, which begins at ``first``, nor replace it; "" if it can."""
+        at = self._copy.position
+        if at == CopyPosition() and not self._copy.empty:
+            return "this journal is not a copy of the leader's: move it away, or copy the leader's journal here"
+        if first > since + 1:
+            return "NATS no longer has all changes since this copy was made: copy the leader's journal here"
+        if self._copy.alone and any(
+                each.generation > at.generation and each.part != packed(())
+                for each in _messages(self._connection, self._names, self._secret(), since)):
+            return ("this journal was written without [cluster], while another tierd led: undo what has to be undone "
+                    "without [cluster], then copy the leader's journal here")
+        return ""
 
     def _overwritten(self, at: CopyPosition) -> bool:
         """Whether another message has the sequence of the last one of the copy."""

@@ -112,7 +112,7 @@ def what_is(name: str) -> str:
 
 
 def handled(requests: Mapping[str, Handler], request: Request) -> Struct:
-    """The answer to a request. Raises ValueError if it is unknown or invalid, NoAnswerError if nobody knows it now."""
+    """The answer to a request. Raises ValueError for an unknown or invalid one, NoAnswerError if it cannot be read."""
     name = request.get("request")
     answer = requests.get(str(name))
     if answer is None:

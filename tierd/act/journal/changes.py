@@ -25,9 +25,10 @@ _DAY_KEY = "json_array({0}day, {0}what, {0}kind, {0}outcome)"
 KEYS: Mapping[str, str] = dict.fromkeys(BY_ROWID, "{0}rowid") | {"act_directories": "{0}place",
                                                                    "removed_by_day": _DAY_KEY}
 """Copied tables, each with the expression for the key of a row; ``{0}`` is the row's name."""
-QUEUES, EVERY, ALONE = ("waiting_moves", "waiting_orders"), "", "alone"
-"""Tables whose removed rows must not come back, and the key of all rows: they are removed before all are copied. The
-key after all rows of a journal that worked alone."""
+QUEUES = ("waiting_moves", "waiting_orders")
+"""Tables whose removed rows must not come back: all rows are removed before those that are left are copied again."""
+EVERY, ALONE = "", "alone"
+"""Instead of the key of one row: all rows of such a table; the end of the rows of a journal that worked alone."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY, sequence INTEGER);
 CREATE TABLE IF NOT EXISTS copied (one INTEGER PRIMARY KEY, sequence INTEGER, stream TEXT, signature BLOB,
