@@ -161,8 +161,12 @@ class FactsCollector:
         """Error of each part that the last collection could not read."""
 
     def __call__(self, now: float) -> Facts:
-        """The facts of the last collection. Without collection in the background, each call collects them."""
-        return self.known if self._in_background else self.gather(now)
+        """The facts of the last collection. Without collection in the background, each call collects them.
+
+        Devices are known from the first reading of counters, which may be later than the collection.
+        """
+        known = self.known if self._in_background else self.gather(now)
+        return replace(known, flash=frozenset(filter(self.media.is_on_flash, known.pools)))
 
     def gather_in_background(self) -> None:
         """Return facts that are some seconds old from now on, for a collection takes dozens of requests."""
@@ -184,8 +188,7 @@ class FactsCollector:
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
             facts = replace(facts, pools=self.filesystem.pools(), fill=self._growth.measured(fill, now))
             self.media.learn_pools(facts.pools)
-            on_flash = frozenset(filter(self.media.is_on_flash, facts.pools))
-            facts = replace(facts, flash=on_flash, closed=self.closed())
+            facts = replace(facts, closed=self.closed())
         facts = replace(facts, metadata_loads=self.metadata.loads, metadata_services=self.metadata.services)
         with self._or_unknown("metadata room"):
             facts = replace(facts, metadata=self.filesystem.metadata_space())

@@ -159,12 +159,14 @@ def test_flash_of_a_scope_that_is_short_is_walked_too() -> None:
     assert [file.path for file in gatherer(files).gather(1000.0).stored] == ["/d/f1"]
 
 
-def test_pools_whose_targets_all_report_flash_are_known() -> None:
+def test_pools_whose_targets_all_report_flash_are_known_from_the_reading_on() -> None:
     gather = gatherer(Files())
-    assert gather.gather(1000.0).flash == frozenset()
+    gather.gather_in_background()
+    gather.gather(1000.0)
+    assert gather(1000.0).flash == frozenset()
     gather.media.learn_devices({target: name == "flash" for name, targets in gather.filesystem.pools().items()
                                 for target in targets})
-    assert gather.gather(1030.0).flash == {"flash"}
+    assert gather(1005.0).flash == {"flash"}  # the next collection is 10 s later
 
 
 def test_the_walk_continues_and_begins_again() -> None:
