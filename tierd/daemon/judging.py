@@ -161,8 +161,9 @@ class Judge:
     def _judge_moves_of(self, case: Remediation, judge: MoveJudge, facts: Facts, windows: Sequence[Window],
                         now: float) -> None:
         if case.abandoned:
-            cooled_down = now >= case.judged_at + self._settings.verify.cooldown_seconds
-            if case.verdict is not Verdict.UNDONE_BY_HAND and cooled_down:
+            again = (now >= case.judged_at + self._settings.verify.cooldown_seconds
+                     or self._gate.approvals.approved(case.finding.key, case.judged_at))
+            if case.verdict is not Verdict.UNDONE_BY_HAND and again:
                 case.verdict = Verdict.NONE  # it may be tried again
             return
         if not case.moved or case.judged_at >= case.moved_at:  # nothing moved since the verdict

@@ -134,8 +134,7 @@ class Remediation:
 
     def settle(self, state: State) -> None:
         """Change to ``KEPT`` or ``UNDONE``, and to ``CLOSED`` where the finding has ended."""
-        if self.state is not State.CLOSED or state is State.UNDONE:
-            self.to(state)
+        self.to(state)
         self.moves_held = False
         if self.ended_at is not None:
             self.to(State.CLOSED)

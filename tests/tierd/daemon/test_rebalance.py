@@ -99,11 +99,11 @@ def test_a_rebalance_is_judged_after_its_last_file(tmp_path: Path) -> None:
     assert verdicts[:1] == [[]]
 
 
-@pytest.mark.parametrize("begun", ["", "reloaded", "restarted"])
+@pytest.mark.parametrize("begun", ["", "reloaded", "restarted", "approved"])
 def test_a_rebalance_that_slows_a_job_stops_and_is_tried_again_later(tmp_path: Path, begun: str) -> None:
     """Its limits allow every stream to lose everything, as if tierd knew nothing of streams.
 
-    After a reload or a restart it went on at once.
+    After a reload or a restart it went on at once; after ``tierctl apply`` it did not, and said that it would.
     """
     on = ON.replace("[limits]\nbytes_per_second = 1e9", "[limits]\nmax_stream_loss = 1.0\nbytes_per_second = 8e6")
     at = uneven(tmp_path, on + "[verify]\nsettle_seconds = 5\nharm_seconds = 10\ncooldown_seconds = 200\n", files=100,
@@ -117,6 +117,12 @@ def test_a_rebalance_that_slows_a_job_stops_and_is_tried_again_later(tmp_path: P
     assert at.gate.queue.waiting_for(key) == 0
     done = len(list(at.journal.entries(Outcome.DONE)))
     assert 0 < done < 65, "72 are needed"
+    if begun == "approved":
+        at.run(until=stopped + 5)
+        assert at.daemon.remediations.decide(key, "root", approved=True) == "done again"
+        at.run(until=stopped + 100)
+        assert len(list(at.journal.entries(Outcome.DONE))) > done
+        return
     if begun:
         memory, at.daemon = at.daemon.memory, Daemon(at.daemon.parts)
         if begun == "reloaded":
