@@ -65,7 +65,7 @@ class Judge:
                 case.correct_times(latest, windows[0].start)
         for case in judged:
             with self._lock:
-                if case.state in OPEN and not self._is_braked(case, now):  # it may have been undone meanwhile
+                if case.state in OPEN and not case.abandoned and not self._is_braked(case, now):  # undone meanwhile
                     self._judged(case, windows, tracks, flash.get(case.pool, ()), now)
         self._judge_moves(windows)
         with self._lock:

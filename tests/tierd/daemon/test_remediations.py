@@ -259,6 +259,23 @@ def test_there_is_no_verdict_before_a_move_is_done(setup: RemediationWorld, monk
     assert (seen[0] in OPEN, setup.case.verdict) == ((True, Verdict.DID_NOT_HELP) if busy else (False, Verdict.NONE))
 
 
+def test_what_an_administrator_is_undoing_is_not_judged(
+        setup: RemediationWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The undo of many directories takes minutes: meanwhile tierd said that the acts stay, as they had helped."""
+    undoing, change = CaseUndo(setup.parts, setup.store, setup.finding_log), setup.at.filesystem.set_default_layout
+    judge = Judge(setup.parts, setup.store, undoing, setup.finding_log, history=lambda: ([], {}), facts=Facts)
+    monkeypatch.setattr(judging, "judge", lambda *_: Judgement(Verdict.HELPED, 2.0, 1.0, 1.9))
+    setup.found_in("/a")
+
+    def slow(*of: Any) -> None:
+        judge.judge(setup.at.cluster.epoch)
+        change(*of)
+
+    monkeypatch.setattr(setup.at.filesystem, "set_default_layout", slow)
+    undoing.finding_by_hand(1, "root")
+    assert (setup.case.verdict, setup.finding_log.counters.verdicts) == (Verdict.UNDONE_BY_HAND, {})
+
+
 @pytest.mark.parametrize("first", [Verdict.HELPED, Verdict.CANNOT_TELL])
 def test_a_verdict_against_later_acts_undoes_only_those_even_after_a_restart(
         setup: RemediationWorld, first: Verdict) -> None:
