@@ -322,7 +322,7 @@ class CaseUndo:
                 # what moved the file back is an act of its own: this one ends here
                 if result.outcome == Outcome.UNDONE:
                     self._journal.end(entry.id, Outcome.UNDONE, reason, self._clock.now())
-                    self._moved_back(case.number)
+                    self._moved_back(case.number, entry.outcome)
                 self._log.undone(case.number, entry, result.outcome, result.detail)
         return all(entry.id in self._given_up for entry in left)
 
@@ -356,11 +356,11 @@ class CaseUndo:
                                       fid=entry.fid, undoes=entry.id)], case.number)
         return None
 
-    def _moved_back(self, number: int) -> None:
+    def _moved_back(self, number: int, was: Outcome) -> None:
         with self._lock:
             for case in self._store:
                 if case.number == number:
-                    case.moves.update({Outcome.DONE: -1, Outcome.UNDONE: 1})
+                    case.moves.update({was: -1, Outcome.UNDONE: 1})
 
     def _undo_act_of(self, number: int, act: int, reason: str) -> bool:
         """Undo one act. False if that failed or is held back now; it is then tried again later."""
@@ -476,7 +476,7 @@ class CaseUndo:
         detail = f"by {by}" if result.outcome == Outcome.UNDONE else result.detail
         self._log.undone(number, entry, result.outcome, detail)
         if entry.kind == ActKind.MIGRATE:
-            self._moved_back(number)
+            self._moved_back(number, entry.outcome)
         elif all(act.kind == ActKind.MIGRATE for act in self._journal.acts_in_force(number)):
             self._journal.judgements.undone_by_hand(number)
         with self._lock:

@@ -154,3 +154,6 @@ def test_a_dry_run_moves_nothing_and_names_each_file_once(tmp_path: Path) -> Non
     places = [entry.place for entry in at.journal.entries()]
     assert places
     assert len(set(places)) == len(places)
+    (case,) = [case for case in at.daemon.store if case.finding.kind == "imbalance"]
+    at.daemon.undoing.act_by_hand(at.journal.entries()[0], "root")
+    assert +case.moves == at.journal.moves_of(case.number), "one less would be moved, not one less was"
