@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tierd.simulated import COVERING, NOISE, STREAM, world
+from tests.tierd.site import Site
 from tierd.act.journal.writer import Judgements
 from tierd.acts import ActKind
 from tierd.model import Action
@@ -49,3 +50,22 @@ def test_a_file_that_has_grown_since_the_plan_is_refused(tmp_path: Path) -> None
     (outcome,) = at.gate.pump(at.cluster.epoch + 60)
     assert (outcome.result, outcome.detail) == (
         "refused", "the file has grown to 5242880 bytes and no longer fits the flash component")
+
+
+@pytest.mark.parametrize("why", ["mover", "claim", "nats", "pause", "pause file", "old readings", "no readings"])
+def test_queued_acts_wait_whatever_holds_them_back(reading: Site, why: str) -> None:
+    daemon, state = reading.service.daemon, reading.service.gate.operating_state
+    reading.cluster.advance(2.0)  # the limits allow some
+    assert daemon.may_begin
+    verdicts_too = why in {"claim", "nats", "pause", "pause file"}
+    if why == "pause file":
+        Path(reading.settings.act.pause_file).write_text("quiet", "utf-8")
+    elif why == "pause":
+        state.pause("quiet")
+    elif why == "old readings":
+        reading.cluster.advance(reading.settings.sense.stale_seconds + 2 * reading.settings.sense.cycle_seconds)
+    elif why == "no readings":
+        daemon._seen = None
+    else:
+        daemon.log.fault(why, "of this test")
+    assert (daemon.may_begin, daemon.move(5.0), daemon._allowed()) == (False, 0, not verdicts_too)

@@ -250,6 +250,9 @@ def test_a_finding_is_held_while_a_target_of_its_stream_is_not_seen(tmp_path: Pa
     at.run(at.cluster.now + 60)
     assert [(each.kind, each.held) for each in at.daemon.findings] == [("noisy-neighbour", True)]
     assert not any(sentence.startswith("ended") for sentence in at.said)
+    source.lie = LIES["no targets"]
+    at.run(at.cluster.now + 5)
+    assert (len(at.daemon.findings), at.daemon.observer.fresh) == (1, ()), "no act rests on what was seen before"
 
 
 # Jobs without names and metadata servers without exporters: neither is an error, and both hide findings

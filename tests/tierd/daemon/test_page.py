@@ -223,7 +223,8 @@ def test_a_user_who_may_only_look_has_no_buttons(serving: Callable[..., Port], u
     pytest.importorskip("bcrypt")
     port = serving(WebConfigFile(web_file(users_text)), ("alice",))
     assert "<button" not in port.request("/", **LOGIN)[1]
-    assert port.post({"do": "pause"}, **LOGIN, **SAME)[0] == 403
+    said = 403, "this user may not change anything: [web] change_users\n"
+    assert port.post({"do": "pause"}, **LOGIN, **SAME)[:2] == said
 
 
 def test_a_button_needs_password_origin_and_token(locked: Port) -> None:

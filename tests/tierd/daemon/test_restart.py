@@ -198,10 +198,15 @@ def test_moves_of_a_case_continue_with_it(reading: Site) -> None:
     assert [case["moves"]["done"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
 
 
-def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site) -> None:
-    reading.service.journal.end(1, Outcome.UNDONE, "before a kill, when its moves could not be dropped any more", 0.0)
+@pytest.mark.parametrize("changed", [{}, {"verdict": Verdict.DID_NOT_HELP}, {"departed": True}])
+def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site, changed: dict[str, object]) -> None:
+    if not changed:
+        reading.service.journal.end(1, Outcome.UNDONE, "before a kill, when its moves could not be dropped any more", 0)
     reading.restart()
-    reading.run(until=reading.cluster.now + 10)
+    for case in reading.service.daemon.store:
+        for name, value in changed.items():
+            setattr(case, name, value)
+    reading.service.daemon.remediations.requeue()
     assert ("the case is closed, or too old to be judged; tierd detects a finding that still holds again"
             in log_text(reading))
     assert reading.service.gate.waiting == 0

@@ -79,6 +79,16 @@ def test_the_layout_stays_where_it_has_helped_one(site: Site) -> None:
     assert [each.entry for each in case(site, 2).defaults] == [1]
 
 
+def test_none_is_left_to_a_case_that_does_not_need_it(site: Site) -> None:
+    """Nobody would have undone it."""
+    one = replace(case(site, 1), verdict=Verdict.HELPED, state=State.KEPT)
+    for changed in ({"undo_reason": "flash is full"}, {"departed": True}, {"verdict": Verdict.CANNOT_TELL},
+                    {"places": {"/proj"}}):
+        assert one.relies_on("/proj/ingest", "flash")
+        assert not replace(one, **changed).relies_on("/proj/ingest", "flash")  # type: ignore[arg-type]
+    assert not one.relies_on("/proj/ingest", "other")
+
+
 @pytest.mark.parametrize("verdict", [Verdict.HARMED_OTHERS, Verdict.NONE])
 def test_a_layout_that_harms_or_fills_flash_goes_for_both(site: Site, verdict: Verdict) -> None:
     case(site, 1).verdict = verdict
