@@ -44,6 +44,7 @@ from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, 
 from tierd.policies.cold_on_flash import ColdOnFlashEvidence
 from tierd.refusal import Reason
 from tierd.simulation.world import VirtualClock
+from tierd.text import Carrier
 from tierd.verify.judgement import Judgement
 
 
@@ -300,6 +301,24 @@ def test_a_case_whose_finding_ended_before_a_restart_is_closed(setup: Remediatio
     journal.finding_ended(1, ended_at)
     setup.at.gate.submit([Action(ActKind.MIGRATE, COVERING, "", FOUND.key, "/a", file.path, fid=file.fid)], 1)
     assert [case.state for case in reopened_remediations(journal, 0.0)] == [state]
+
+
+HELPED = {"state": State.KEPT, "verdict": Verdict.HELPED}
+
+
+@pytest.mark.parametrize(("carrier", "changed", "more"), [
+    (Carrier.ARRIVAL, {"state": State.JUDGING}, True), (Carrier.ARRIVAL, HELPED, True),
+    (Carrier.ARRIVAL, HELPED | {"verdict": Verdict.CANNOT_TELL}, False), (Carrier.ARRIVAL, {"departed": True}, False),
+    (Carrier.ARRIVAL, HELPED | {"ended_at": 9.0}, False), (Carrier.ARRIVAL, HELPED | {"begun_at": 1.0}, False),
+    (Carrier.DEVICE_TIME, {"state": State.JUDGING}, False), (Carrier.DEVICE_TIME, HELPED, True),
+    (Carrier.DEVICE_TIME, HELPED | {"state": State.CLOSED, "ended_at": 9.0}, True),
+    (Carrier.DEVICE_TIME, HELPED | {"verdict": Verdict.CANNOT_TELL}, False),
+    (Carrier.DEVICE_TIME, HELPED | {"departed": True}, False), (Carrier.DEVICE_TIME, HELPED | {"begun_at": 1.0}, False)])
+def test_more_files_move_while_the_acts_may_help_and_the_job_is_there(
+        setup: RemediationWorld, carrier: Carrier, changed: dict[str, Any], more: bool) -> None:
+    now = setup.at.cluster.epoch
+    case = Remediation(replace(FOUND, evidence=noise(carrier=carrier)), 1, now, now, COVERING)
+    assert setup.remediations._followed_up(replace(case, **changed)) is more
 
 
 # A finding about a noisy neighbour that stands without an act has a reason, as a code and a sentence
