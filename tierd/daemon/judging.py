@@ -410,8 +410,6 @@ class CaseUndo:
                 self._given_up.add(entry.id)
         for case, why in short.values():
             with self._lock:
-                if self._store.get(case.finding.key) is not case:
-                    continue  # forgotten meanwhile: from the next cycle on it is an act without a case
                 case.begin_undo(why)
             self._undo(case, why)
         self._fill_before = room.fill

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.simulated import COVERING, NOISE, STREAM, world
+from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
 from tests.tierd.site import Site
 from tierd.act.journal.writer import Judgements
 from tierd.acts import ActKind
 from tierd.model import Action
+from tierd.sense.space import capacity
 
 
 def test_a_default_is_undone_before_the_next_check_could_find_flash_full(tmp_path: Path) -> None:
@@ -31,6 +32,9 @@ def test_a_default_is_undone_before_the_next_check_could_find_flash_full(tmp_pat
     assert not any("UNDONE" in sentence for sentence in at.said)
     leave(0.22)  # as much again would leave 4%; the reserve is 10%
     assert any("is down to its reserve, or will be before the next check" in sentence for sentence in at.said)
+    leave(0.05)
+    short = [at.daemon.undoing._short("/proj/ingest", each, capacity(at.filesystem)) != "" for each in (COVERING, HDD)]
+    assert short == [True, False], "the second fills no flash"
 
 
 def test_default_layouts_of_years_are_not_read_in_each_cycle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +56,7 @@ def test_a_file_that_has_grown_since_the_plan_is_refused(tmp_path: Path) -> None
         "refused", "the file has grown to 5242880 bytes and no longer fits the flash component")
 
 
-@pytest.mark.parametrize("why", ["mover", "claim", "nats", "pause", "pause file", "old readings", "no readings"])
+@pytest.mark.parametrize("why", ["mover", "claim", "nats", "changelog", "pause", "pause file", "stale", "blind"])
 def test_queued_acts_wait_whatever_holds_them_back(reading: Site, why: str) -> None:
     daemon, state = reading.service.daemon, reading.service.gate.operating_state
     reading.cluster.advance(2.0)  # the limits allow some
@@ -62,10 +66,10 @@ def test_queued_acts_wait_whatever_holds_them_back(reading: Site, why: str) -> N
         Path(reading.settings.act.pause_file).write_text("quiet", "utf-8")
     elif why == "pause":
         state.pause("quiet")
-    elif why == "old readings":
+    elif why == "stale":
         reading.cluster.advance(reading.settings.sense.stale_seconds + 2 * reading.settings.sense.cycle_seconds)
-    elif why == "no readings":
+    elif why == "blind":
         daemon._seen = None
     else:
         daemon.log.fault(why, "of this test")
-    assert (daemon.may_begin, daemon.move(5.0), daemon._allowed()) == (False, 0, not verdicts_too)
+    assert (daemon.may_begin, daemon.move(5.0), daemon._allowed()) == (why == "changelog", 0, not verdicts_too)

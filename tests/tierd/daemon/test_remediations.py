@@ -277,6 +277,30 @@ def test_what_an_administrator_is_undoing_is_not_judged(
     assert (setup.case.verdict, setup.finding_log.counters.verdicts) == (Verdict.UNDONE_BY_HAND, {})
 
 
+def test_the_undo_of_one_act_by_hand_leaves_the_verdict_on_the_others(setup: RemediationWorld) -> None:
+    """It is undone after a restart too."""
+    setup.found_in("/a", "/b")
+    judgements, undoing = setup.at.journal.judgements, CaseUndo(setup.parts, setup.store, setup.finding_log)
+    judgements.add(1, "noisy-neighbour", "flash", 1, Verdict.DID_NOT_HELP, 0.0, setup.at.cluster.epoch)
+    for entry, left in zip(setup.at.journal.entries(), (1, 0), strict=True):
+        undoing.act_by_hand(entry, "root")
+        assert len(list(judgements.to_undo(0.0))) == left
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_layout_that_waits_is_not_set_after_the_undo_of_the_others(setup: RemediationWorld, *, by_hand: bool) -> None:
+    setup.found_in("/a")
+    setup.at.cluster.advance(11.0)
+    setup.plan([replace(FOUND, directories=("/a", "/b"))])
+    undoing = CaseUndo(setup.parts, setup.store, setup.finding_log)
+    if by_hand:
+        undoing.act_by_hand(setup.at.journal.entries()[0], "root")
+    else:
+        setup.case.begin_undo("flash is full")
+        undoing.go_on()
+    assert (setup.remediations.set_defaults(), setup.case.defaults) == (False, [])
+
+
 @pytest.mark.parametrize("first", [Verdict.HELPED, Verdict.CANNOT_TELL])
 def test_a_verdict_against_later_acts_undoes_only_those_even_after_a_restart(
         setup: RemediationWorld, first: Verdict) -> None:
@@ -313,7 +337,8 @@ HELPED = {"state": State.KEPT, "verdict": Verdict.HELPED}
     (Carrier.DEVICE_TIME, {"state": State.JUDGING}, False), (Carrier.DEVICE_TIME, HELPED, True),
     (Carrier.DEVICE_TIME, HELPED | {"state": State.CLOSED, "ended_at": 9.0}, True),
     (Carrier.DEVICE_TIME, HELPED | {"verdict": Verdict.CANNOT_TELL}, False),
-    (Carrier.DEVICE_TIME, HELPED | {"departed": True}, False), (Carrier.DEVICE_TIME, HELPED | {"begun_at": 1.0}, False)])
+    (Carrier.DEVICE_TIME, HELPED | {"departed": True}, False),
+    (Carrier.DEVICE_TIME, HELPED | {"begun_at": 1.0}, False)])
 def test_more_files_move_while_the_acts_may_help_and_the_job_is_there(
         setup: RemediationWorld, carrier: Carrier, changed: dict[str, Any], more: bool) -> None:
     now = setup.at.cluster.epoch

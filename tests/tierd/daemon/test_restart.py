@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout.model import Layout
+from lustre.layout.model import Component, Layout
 from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios import events
 from simulator.settings import recorded_test_bed
@@ -310,6 +310,15 @@ def test_a_default_from_before_a_restart_is_undone_when_flash_runs_short(filling
         filling.filesystem.layout("/proj/ingest"))
     space = filling.filesystem.space()
     assert all(space[target].avail_bytes > 0 for target in filling.filesystem.pools()["flash"])
+
+
+def test_a_default_that_somebody_has_changed_is_not_tried_in_each_cycle_while_flash_is_short(filling: Site) -> None:
+    other = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
+    filling.filesystem.set_default_layout("/proj/ingest", other)
+    full = {target: replace(room, avail_bytes=0) for target, room in filling.filesystem.space().items()}
+    filling.filesystem.space = lambda: full  # type: ignore[method-assign]
+    filling.run(until=filling.cluster.now + 40)
+    assert sum(sentence.startswith("REFUSED default layout of /proj/ingest") for sentence in filling.said) in {1, 2}
 
 
 @pytest.mark.parametrize("begun", [False, True])
