@@ -203,15 +203,18 @@ def test_an_undone_act_is_not_tried_elsewhere_while_the_finding_holds(
     assert setup.found_in("/b") == ["/b"]
 
 
-def test_acts_that_a_pause_refuses_are_done_after_it(setup: RemediationWorld) -> None:
+@pytest.mark.parametrize("before", [(), ("/c",)])
+def test_acts_that_a_pause_refuses_are_done_after_it(setup: RemediationWorld, before: tuple[str, ...]) -> None:
     """It began between the look at the pause and the act. The finding held for hours, and nothing was done about it."""
-    setup.plan([replace(FOUND, directories=("/a", "/b"))])
+    setup.found_in(*before)
+    setup.at.cluster.advance(11.0)
+    setup.plan([replace(FOUND, directories=(*before, "/a", "/b"))])
     setup.at.gate.operating_state.pause("by hand")
     setup.remediations.set_defaults()
-    assert [entry.outcome for entry in setup.at.journal.entries()] == [Outcome.REFUSED, Outcome.REFUSED]
+    assert [entry.outcome for entry in setup.at.journal.entries()][-2:] == [Outcome.REFUSED, Outcome.REFUSED]
     setup.at.gate.operating_state.resume()
-    assert sorted(setup.found_in("/a", "/b")) == ["/a", "/b"]
-    assert [outcome.result for outcome in setup.case.defaults] == [Outcome.DONE, Outcome.DONE]
+    assert sorted(setup.found_in(*before, "/a", "/b")) == ["/a", "/b"]
+    assert {outcome.result for outcome in setup.case.defaults} == {Outcome.DONE}
 
 
 def test_an_act_that_was_undone_is_done_again_by_apply_alone(setup: RemediationWorld) -> None:

@@ -212,15 +212,6 @@ def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site
     assert reading.service.gate.waiting == 0
 
 
-def test_moves_of_a_case_that_is_undone_are_dropped_from_the_journal_too(reading: Site) -> None:
-    (case,) = reading.service.daemon.store
-    reading.restart()
-    waited = reading.service.gate.waiting
-    assert len(reading.service.gate.drop(case.finding.key)) == waited
-    reading.restart()
-    assert reading.service.gate.waiting == 0
-
-
 def test_moves_above_the_journals_limit_are_reported(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     kept = QueueStore(site.service.journal.db, maximum=2)
     site.service.journal.queue = kept

@@ -71,14 +71,6 @@ def test_the_layout_stays_until_it_helps_neither(site: Site, first: int, *, rest
     assert not has_flash(site)
 
 
-def test_the_layout_stays_where_it_has_helped_one(site: Site) -> None:
-    site.run(until=110)
-    case(site, 1).to(State.UNDOING)
-    fails(site, 1)
-    assert has_flash(site)
-    assert [each.entry for each in case(site, 2).defaults] == [1]
-
-
 def test_none_is_left_to_a_case_that_does_not_need_it(site: Site) -> None:
     """Nobody would have undone it."""
     one = replace(case(site, 1), verdict=Verdict.HELPED, state=State.KEPT)
