@@ -211,7 +211,7 @@ def joined_reading(answers: Mapping[str, Answer], time: float) -> Reading:
         stamps |= answer.stamps(url)
     if sum(map(len, tables)) > MAX_ENTRIES:
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
-    return Reading(time, joined_tables(tables), frozenset(shown), conditions, all(one.omits_idle_jobs for one in every),
+    return Reading(time, joined_tables(tables), frozenset(shown), conditions,
                    changelogs={mdt: state for one in every for mdt, state in one.changelogs.items()},
                    is_flash={target: flash for one in every for target, flash in one.is_flash.items()},
                    data_limits={mdt: most for one in every for mdt, most in one.data_limits.items()},

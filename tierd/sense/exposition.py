@@ -244,7 +244,7 @@ class ExporterView:
             counted = {**self._service, "wait_usec": self._service["wait_usec"] * _USEC}
             services[origin] = ServiceCounters(**counted, mdts=mdts)
         return Reading(
-            time, self.counters(), frozenset(self.targets), conditions, omits_idle_jobs=True,
+            time, self.counters(), frozenset(self.targets), conditions,
             changelogs={target: log for target, log in self._changelogs.items() if log.last_index is not None},
             is_flash={target: value == 1 for target, value in self.devices[NONROTATIONAL].items() if value in {0, 1}},
             data_limits={target: int(value) for family in DATA_LIMITS

@@ -81,7 +81,7 @@ class Step:
     def between(cls, before: Reading, after: Reading) -> Step:
         counters = CounterTable.of(after.jobs)
         more = increases(CounterTable.of(before.jobs), counters)
-        known = ~(more.is_new & has_unknown_start(counters, before, after))
+        known = ~(more.is_new & has_unknown_start(counters, before))
         return cls(replace(before, jobs={}), after.time - before.time, before.targets & after.targets,
                    counters.target[known], counters.job[known], more=more.rows(known))
 

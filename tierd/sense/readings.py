@@ -90,8 +90,6 @@ class Reading:
     targets: frozenset[str]
     """Targets that were read, including targets without jobs."""
     conditions: Mapping[str, str] = field(default_factory=dict)
-    omits_idle_jobs: bool = False
-    """Whether the source omits idle jobs. A job that returns then has all its counts, as in lustre-exporter."""
     changelogs: Mapping[str, ChangelogState] = field(default_factory=dict)
     """By full MDT name, for MDTs whose state is known."""
     is_flash: Mapping[str, bool] = field(default_factory=dict)
@@ -154,7 +152,7 @@ def window(before: Reading, after: Reading) -> Window:
     # if the earlier reading lacks a target, an entry that seems new may be hours old: it has no span
     usable = done.active() & later.targets_that(spans.__contains__)
     if done.is_new.any():
-        usable &= ~(done.is_new & has_unknown_start(later, before, after))
+        usable &= ~(done.is_new & has_unknown_start(later, before))
     sound = done.plausible(MAX_OPERATIONS * seconds, MAX_BYTES * seconds) & (
         np.fromiter(map(len, later.job.tolist()), np.int64, len(later)) <= MAX_JOB_ID_CHARACTERS)
     conditions = {**after.conditions, **dict.fromkeys((before.targets | after.targets) - spans.keys(), UNSEEN),
@@ -202,18 +200,17 @@ def services_of(counters: CounterTable, done: Increases, which: Bools) -> dict[s
             for target, row in targets.items()}
 
 
-def has_unknown_start(counters: CounterTable, before: Reading, after: Reading) -> Bools:
-    """Which counts, of entries that the earlier reading lacks, may be older than that reading. Such an entry began
-    before the reading, or came back after hours with all its counts. It is used from the next reading on.
+def has_unknown_start(counters: CounterTable, before: Reading) -> Bools:
+    """Which counts may be older than the earlier reading, where that lacks the entry: exporters omit idle jobs, and the
+    kernel before 2.17 skips entries while it drops others. Before 2.15 none has a start. They count from now on.
     """
-    time, omits = before.time - _CLOCK_SLACK_SECONDS, after.omits_idle_jobs
-    return np.fromiter((began_before(start, time) or (omits and not start) for start in counters.start.tolist()), bool,
-                       len(counters))
+    time = before.time - _CLOCK_SLACK_SECONDS
+    return np.fromiter((began_before(start, time) for start in counters.start.tolist()), bool, len(counters))
 
 
 def began_before(start: str, time: float) -> bool:
-    """Whether an entry began before a time. True if its start cannot be parsed, False if it has none."""
+    """Whether an entry may have begun before a time. True if it has no start, or one that cannot be parsed."""
     try:
-        return bool(start) and not float(start) >= time  # NaN counts as before
+        return not float(start) >= time  # NaN counts as before
     except ValueError:
         return True

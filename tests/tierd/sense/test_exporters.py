@@ -189,7 +189,7 @@ class Rack:
         target = f"l-OST{server:04x}"
         ahead = self.skew_seconds[server] if self.skew_seconds else 0.0
         jobs = {(target, "ior.1"): JobEntry({"write_bytes": read, "write": read}, {"write_bytes": RATE * read})}
-        return Answer(Reading(answered, jobs, frozenset({target}), omits_idle_jobs=True,
+        return Answer(Reading(answered, jobs, frozenset({target}),
                               stamps={target: Stamp("", read + ahead)}), asked, answered)
 
     @property

@@ -30,7 +30,7 @@ def reading(time: float, jobs: dict[str, dict[str, float]], usec: float = 100.0,
 
 def test_operations_per_second_by_kind_and_job() -> None:
     meter = MetadataMeter()
-    meter.learn(reading(0.0, {"a": {"mknod": 10.0, "open": 5.0}}))
+    meter.learn(reading(0.0, {"a": {"mknod": 10.0, "open": 5.0}, "b": {}}))
     assert not meter.loads
     meter.learn(reading(30.0, {"a": {"mknod": 310.0, "open": 5.0, "close": 900.0},
                                "b": {"getattr": 60.0, "unlink": 30.0}}))
@@ -46,11 +46,11 @@ def test_counts_from_before_are_not_operations_of_now() -> None:
     meter, idle = MetadataMeter(), {"a": {"open": 1e6}}
     snapshots = [idle, idle, {**idle, "back": {"mknod": 9e6}}, {**idle, "back": {"mknod": 9e6 + 3000}}]
     for number, jobs in enumerate(snapshots):
-        meter.learn(replace(reading(30.0 * number, jobs), omits_idle_jobs=True))
+        meter.learn(reading(30.0 * number, jobs))
     assert (meter.loads[0].creates, meter.loads[0].jobs) == (3000 / 90, (("back", 3000 / 90),))
     away = replace(reading(120.0, {}), targets=frozenset({OST}))
     for number, now in enumerate((away, reading(150.0, idle), reading(180.0, idle))):
-        meter.learn(replace(now, omits_idle_jobs=True))
+        meter.learn(now)
         assert [load.opens for load in meter.loads] == [0.0] * (number > 0)
 
 

@@ -57,7 +57,6 @@ def test_a_reading_is_of_the_moment_all_targets_are_known() -> None:
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 180.0}
     assert reading.jobs["l-OST0001", "j"].sums == {"write_bytes": 80.0}
     assert reading.conditions == {}
-    assert reading.omits_idle_jobs
 
 
 def test_a_job_without_a_name_is_not_named_after_the_scrape() -> None:

@@ -37,14 +37,16 @@ def reading(time: float, jobs: dict[tuple[str, str], JobEntry]) -> Reading:
     return Reading(time, jobs, frozenset({OST, MDT}))
 
 
-@pytest.mark.parametrize(("start", "counts"), [("12.5", False), ("nan", False), ("?", False), ("997.0", True)])
+@pytest.mark.parametrize(("start", "counts"), [
+    ("12.5", False), ("nan", False), ("?", False), ("", False), ("997.0", True)])
 def test_an_old_entry_that_was_overlooked_gives_no_sudden_load(start: str, counts: bool) -> None:
     seen = window(reading(1000, {}), reading(1005, {(OST, "j"): counters(1_000_000, start=start)}))
     assert bool(seen.loads) == counts
 
 
 def test_metadata_of_all_mdts_is_one_load() -> None:
-    seen = window(reading(0, {}), reading(5, {(MDT, "j"): counters(open=7, mknod=5, close=6, unlink=1, getattr=9)}))
+    seen = window(reading(0, {(MDT, "j"): counters()}),
+                  reading(5, {(MDT, "j"): counters(open=7, mknod=5, close=6, unlink=1, getattr=9)}))
     names = seen.namespace["j"]
     assert (names.opens, names.creates, names.closes, names.unlinks, names.other_operations) == (7, 5, 6, 1, 9)
     seen = window(*(reading(time, {(MDT, "j"): JobEntry({"open": 9 - time}, {"open": 9.0 + time}, start="1")})
@@ -62,6 +64,8 @@ ENTRIES = st.builds(JobEntry, SOME, st.dictionaries(st.sampled_from(NAMES[:4]), 
 
 def one_by_one(before: JobEntry | None, after: JobEntry, seconds: float) -> JobLoad | str | None:
     """The load between two entries of one job on one OST, or the condition of the target."""
+    if before is None and not after.start:
+        return None
     zero = JobEntry({}, {}, {})
     then = before or zero
     names = then.samples.keys() | after.samples.keys()
