@@ -41,7 +41,7 @@ MAX_DISCARDED_BYTES = 1 << 20
 BUFFER_BYTES = 1 << 15
 SLOT_KEY = "httpserver.slot"
 """Key of the connection's :class:`Slot` in the WSGI environment."""
-_REQUEST_LINE = re.compile(r"(\S+) +(\S+) +HTTP/(\d)\.(\d) *\r?\n")
+_REQUEST_LINE = re.compile(r"(\S+) +(?:(?i:https?)://[^\s/?]+(?=/))?(\S+) +HTTP/(\d)\.(\d) *\r?\n")
 _TEXT = ("Content-Type", "text/plain; charset=utf-8")
 Headers = Iterable[tuple[str, str]]
 

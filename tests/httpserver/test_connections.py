@@ -287,6 +287,18 @@ def test_this_process_environment_is_no_part_of_a_request(serve, monkeypatch) ->
     assert serve(echo).get("/")[2] == b"none"
 
 
+@pytest.mark.parametrize(("target", "path"), [
+    (b"http://here:9169/metrics?a", b"/metrics"), (b"HTTPS://here/", b"/"), (b"//here/metrics", b"/here/metrics")])
+def test_a_request_target_may_name_the_server(serve, target, path) -> None:
+    def said(environ, start_response):
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [environ["PATH_INFO"].encode()]
+
+    with socket.create_connection(serve(said).at) as client:
+        client.sendall(REQUEST.replace(b"GET /", b"GET " + target))
+        assert all_of(client).endswith(b"\r\n\r\n" + path)
+
+
 def echo(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [environ["wsgi.input"].read()]
