@@ -111,9 +111,9 @@ class ControlServer(BoundedThreads, socketserver.UnixStreamServer):
     def serve(self, slot: Slot) -> None:
         connection = slot.connection
         peer = self._peer_of(connection)
-        known = self._access.may(peer.uid, peer.groups, change=False) or peer.uid in self._access.stage_users
+        changes = self._access.may(peer.uid, peer.groups, change=True) or peer.uid in self._access.stage_users
+        known = changes or self._access.may(peer.uid, peer.groups, change=False)
         connection.settimeout(TIMEOUT_SECONDS if known else UNAUTHORIZED_TIMEOUT_SECONDS)
-        changes = self._access.may(peer.uid, peer.groups, change=True)
         with connection.makefile("rb") as stream:
             line = stream.readline(_CHANGE_REQUEST_MAX_BYTES if changes else _READ_REQUEST_MAX_BYTES)
         self.connections.request_arrived(slot)

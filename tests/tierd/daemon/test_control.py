@@ -334,6 +334,13 @@ def test_a_user_without_rights_fills_no_memory(path: str, peer: Peer) -> None:
     server.close()
 
 
+def test_a_scheduler_may_send_all_stages_of_a_job(path: str) -> None:
+    server = ControlServer(path, lambda _: {"ok": "x"}, ControlSettings(stage_users=frozenset({STRANGER.uid})),
+                           CHANGING_REQUESTS, ("stage",), peer_of=lambda _: STRANGER)
+    assert ask(path, {"request": "stage", "stages": ["x" * 100_000]}) == {"ok": "x"}
+    server.close()
+
+
 def test_a_closed_connection_is_explained(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(path)
