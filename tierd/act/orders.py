@@ -97,12 +97,11 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
             why = Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")
         elif isinstance(made, Refusal):
             found.left_out[made] += 1
-        elif len(found.actions) >= order.most_files:
+        elif len(found.actions) >= order.most_files or size_bytes + status.size_bytes > order.most_bytes:
+            options = ("max_files, max_size" if order.kind == OrderKind.STAGING else
+                       f"tierctl {order.direction} --max-files, --max-bytes")
             why = Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
-                          f"{order.most_files} files is reached (--max-files)")
-        elif size_bytes + status.size_bytes > order.most_bytes:
-            why = Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
-                          f"{bytes_text(order.most_bytes)} is reached (--max-bytes)")
+                          f"{order.most_files} files or {bytes_text(order.most_bytes)} is reached ({options})")
         else:
             found.actions.append(made)
             size_bytes += status.size_bytes

@@ -164,10 +164,10 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, caps
         site.cluster.make_file(f"/proj/keep/{number}", 1000)
     said = shown(capsys, "promote", "/proj/keep", "--max-files", "3", "--preview", site=site)
     assert "would queue 3 files" in said
-    assert "this file and all further ones: the limit of 3 files is reached" in said
+    assert "this file and all further ones: the limit of 3 files or 1.1 TB is reached" in said
     said = shown(capsys, "promote", "/proj/keep", "--max-bytes", "2500", "--preview", site=site)
     assert "would queue 2 files" in said
-    assert "this file and all further ones: the limit of 2 kB is reached (--max-bytes)" in said
+    assert "this file and all further ones: the limit of 1000 files or 2 kB is reached (tierctl promote " in said
     site.filesystem.set_xattr("/proj/keep", "user.tierd", b"off")
     shown(capsys, "promote", "/proj/keep", site=site)
     site.run(until=10)

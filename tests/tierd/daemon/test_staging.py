@@ -96,6 +96,15 @@ def test_files_in_place_need_no_move(site: Site) -> None:
     assert found.sentence == "staged in 1 of 1 file (0 B) of /proj/a"
 
 
+def test_a_limit_has_the_name_that_it_has_in_a_script(site: Site) -> None:
+    files(site, "/proj/mine/a", "/proj/mine/b")
+    stage(site, "/proj/mine", max_files=1)
+    stage(site, "/proj", job="18", max_bytes=1)
+    site.run(until=10)
+    for job in ("17", "18"):
+        assert [why for why in state(site, job)[0].left_out if why.endswith(" is reached (max_files, max_size)")]
+
+
 def test_a_file_that_is_removed_before_its_turn_is_not_missing(site: Site) -> None:
     site.restart(limits=GeneralLimits(files_per_second=0.5))
     files(site, *(f"/proj/d/{number}" for number in range(5)))
