@@ -31,6 +31,10 @@ from lustre.mounts import Mount
 from lustre.parameters import Tree, parse_device
 
 _ATTEMPTS = 3
+OVERSTRIPING = 2, 13
+"""Release that can place several objects of a file on one target (LU-9846)."""
+NEWEST_MIRROR_STAYS = 2, 15
+"""Release whose MDTs refuse to remove the only mirror in sync (LU-14514). Earlier ones lose what was written to it."""
 
 
 class MountedFilesystem:
@@ -246,17 +250,12 @@ def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
     Before 2.16 (LU-13048) the MDT did not update the version of the archived copy: the file stayed marked as archived,
     could no longer be released ("Operation not permitted"), and was not archived again.
     """
-    return _all_run(tree, fsname, (2, 16))
-
-
-def knows_overstriping(tree: Tree, fsname: str) -> bool:
-    """Whether this client and its MDTs can place several objects of a file on one target (LU-9846, 2.13)."""
-    return _all_run(tree, fsname, (2, 13))
+    return all_run(tree, fsname, (2, 16))
 
 
 def copies_by_fid(tree: Tree, mount: Mount) -> bool:
     """Whether ``lfs`` can copy a file by its FID (LU-12516, 2.13). A mounted subdirectory has no ``.lustre``."""
-    return not mount.subdirectory and _all_run(tree, mount.fsname, (2, 13))
+    return not mount.subdirectory and all_run(tree, mount.fsname, (2, 13))
 
 
 def migrates_to_overstriped(tree: Tree) -> bool:
@@ -265,7 +264,7 @@ def migrates_to_overstriped(tree: Tree) -> bool:
     return ours is not None and _number(version.parse(ours).release) >= (2, 17)
 
 
-def _all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:
+def all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:
     """Whether this client and its metadata targets run this release or a later one. False if a release is unknown."""
     ours = tree.read("version")
     releases = [None if ours is None else version.parse(ours).release]

@@ -21,7 +21,7 @@ from lustre.layout.model import Layout, in_sync, mirrors, one_mirror, same_shape
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts
-from tierd.act.movers.lfs import RECENTLY_MODIFIED_SECONDS, LfsMover, failure_of_one, mirroring_refusal
+from tierd.act.movers.lfs import RECENTLY_MODIFIED_SECONDS, LfsMover, failure_of_one
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, outcome_of_error, refused_outcome
 from tierd.act.movers.space_and_quota import DestinationState
 from tierd.refusal import Reason, Refusal
@@ -81,7 +81,7 @@ class MirrorMover(inspection.FileEngine):
         found = self._lfs.facts_of(replace(move, layout=added), batch)
         if isinstance(found, MoveOutcome):
             return replace(found, move=move)
-        if refusal := mirroring_refusal(found):
+        if refusal := self._lfs.mirroring_refusal(found):
             return refused_outcome(move, refusal)
         if not self._lfs.copies_by_fid():  # the mirror could not be removed again
             return refused_outcome(move, Refusal(Reason.MIRRORED, "lfs cannot open files by FID here"))
@@ -108,7 +108,7 @@ class MirrorMover(inspection.FileEngine):
         alone = replace(facts, layout=one_mirror(kept))
         to = replace(move, layout=one_mirror(stale[0] if resync else flash), objects="")
         refusal = (checks.refusal_for(replace(to, layout=one_mirror(flash)), alone)
-                   or mirroring_refusal(facts) or (batch.refusal(to, alone) if resync else None))
+                   or self._lfs.mirroring_refusal(facts) or (batch.refusal(to, alone) if resync else None))
         if refusal is not None:
             return refused_outcome(move, refusal)
         if busy := self._lfs.modified_just_now(move, facts):
@@ -143,7 +143,7 @@ class MirrorMover(inspection.FileEngine):
         outcome = then.outcome(batch.pools_afterwards(), failure)
         if outcome.result is not MoveResult.DONE or move.layout.mirror_count > 1:
             return outcome
-        if outcome.after is not None and not in_sync(outcome.after):  # lfs looks before it has a lease, the MDT never
+        if outcome.after is not None and not in_sync(outcome.after):  # the MDT should refuse that
             detail = "a write during the split went to the mirror that was removed, and is lost"
             return replace(outcome, result=MoveResult.DOUBTFUL, reason="verification", detail=detail)
         try:

@@ -212,9 +212,10 @@ def test_files_that_get_no_mirror(change: dict[str, object], reason: Reason) -> 
     assert not world.lfs.commands
 
 
-def test_no_mirror_is_made_where_lfs_could_not_remove_it_by_fid() -> None:
+@pytest.mark.parametrize("lacking", ["_by_fid", "_mirrors"])
+def test_no_mirror_is_made_where_it_could_not_be_removed(monkeypatch: pytest.MonkeyPatch, lacking: str) -> None:
     world = World()
-    world.lfs_engine._by_fid = lambda: False
+    monkeypatch.setattr(world.lfs_engine, lacking, lambda: False)
     assert world.extend().result is MoveResult.REFUSED
     assert not world.lfs.commands
 

@@ -117,8 +117,8 @@ def enters_mdt(wanted: Layout, present: Layout | None) -> bool:
 
     Lustre refuses to exchange such layouts (``mdd_swap_layouts`` in lustre/mdd/mdd_object.c). ``lfs migrate`` of
     2.13 and newer adds the new layout as a mirror instead, synchronises it and removes the old one
-    (``lfs_migrate_to_dom`` in lustre/utils/lfs.c). The file is whole at any time. The MDT refuses to remove the only
-    mirror in sync.
+    (``lfs_migrate_to_dom`` in lustre/utils/lfs.c). The file is whole at any time. An MDT from
+    2.15 on refuses to remove the only mirror in sync.
     """
     return _on_mdt(wanted) > 0 and not _on_mdt(present)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib import import_module
 
+from lustre import mounted
 from lustre.llapi.calls import Library
-from lustre.mounted import archives_follow_swaps, copies_by_fid, migrates_to_overstriped, read_pools, read_space
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Tree
@@ -75,15 +75,16 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSettings) -> FileEngine:
     """The engine that the settings name, for one mount; the other one moves what that one cannot."""
-    calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
+    calls = MountedCalls(library, mount.path, lambda: mounted.archives_follow_swaps(tree, mount.fsname))
     destination = Destination(
-        lambda: read_pools(tree, mount.fsname), lambda: read_space(tree, mount.fsname),
+        lambda: mounted.read_pools(tree, mount.fsname), lambda: mounted.read_space(tree, mount.fsname),
         partial(library.quota, mount.path), settings.keep_free, lambda: metadata_spaces(tree, mount.fsname))
     run = command_runner(settings.timeout_seconds, job_tag(tree), parent_death_prefix())
     lease = LeaseMover(calls, destination)
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
-                   overstripes=lambda: migrates_to_overstriped(tree),
-                   by_fid=lambda: copies_by_fid(tree, mount))
+                   overstripes=lambda: mounted.migrates_to_overstriped(tree),
+                   by_fid=lambda: mounted.copies_by_fid(tree, mount),
+                   mirrors=lambda: mounted.all_run(tree, mount.fsname, mounted.NEWEST_MIRROR_STAYS))
     by_name: dict[str, FileEngine] = {"lease": lease, "lfs": lfs}
     engine: FileEngine = EitherEngine(by_name.pop(settings.engine), *by_name.values())
     for name in FURTHER:

@@ -127,12 +127,12 @@ class LfsMover(inspection.FileEngine):
 
     def __init__(self, calls: Calls, destination: Destination, place: Callable[[str], str], run: CommandRunner,
                  lfs: str = "lfs", clock: Clock | None = None, overstripes: Callable[[], bool] = lambda: True,
-                 by_fid: Callable[[], bool] = lambda: True) -> None:
-        """``place`` converts a path of the file system to a path of this node. ``overstripes`` returns whether this
-        release of ``lfs`` migrates files to overstriped layouts, and ``by_fid`` whether it can copy files by FID here.
+                 by_fid: Callable[[], bool] = lambda: True, mirrors: Callable[[], bool] = lambda: True) -> None:
+        """``place`` converts a path of the file system to one of this node. The last three return whether this ``lfs``
+        migrates to overstriped layouts, whether it can copy by FID here, and whether the MDTs keep the newest mirror.
         """
         super().__init__(destination)
-        self._overstripes = overstripes
+        self._overstripes, self._mirrors = overstripes, mirrors
         self._by_fid, self._knows_fids = by_fid, False
         self.calls = calls
         self._place = place
@@ -171,7 +171,7 @@ class LfsMover(inspection.FileEngine):
             setstripe_arguments(move.layout)  # raises if lfs has no options for the layout
             if checks.leaves_mdt(move.layout, facts.layout):
                 return Refusal(Reason.TIMES, _TIMES_REFUSAL)
-            if checks.enters_mdt(move.layout, facts.layout) and (refusal := mirroring_refusal(facts)):
+            if checks.enters_mdt(move.layout, facts.layout) and (refusal := self.mirroring_refusal(facts)):
                 return refusal
             if any(component.overstriped for component in move.layout.components) and not self._overstripes():
                 return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
@@ -183,9 +183,7 @@ class LfsMover(inspection.FileEngine):
                 f"project {given}")
 
         found = inspection.facts_before(self.calls, move, batch, also)
-        if isinstance(found, MoveOutcome):
-            return found
-        return self.modified_just_now(move, found) or found
+        return found if isinstance(found, MoveOutcome) else self.modified_just_now(move, found) or found
 
     def modified_just_now(self, move: Move, facts: FileFacts) -> MoveOutcome | None:
         """The outcome for a file whose next write might have the same modification time."""
@@ -251,15 +249,16 @@ class LfsMover(inspection.FileEngine):
     def _goes_by_name(self, facts: FileFacts) -> bool:
         return bool(facts.project) or FileFlags.ENCRYPTED in facts.flags or not self.copies_by_fid()
 
-
-def mirroring_refusal(facts: FileFacts) -> Refusal | None:
-    """Refuses files for which it is unknown what mirroring does to an archived copy or to encrypted data."""
-    if facts.hsm.copied:
-        return Refusal(Reason.ARCHIVED, "the file has a copy in an archive, which mirroring may make out of date; "
-                       "data gets to an MDT by mirroring too")
-    if FileFlags.ENCRYPTED in facts.flags:
-        return Refusal(Reason.ENCRYPTED, "the file is encrypted; tierd does not mirror it, nor move it to an MDT")
-    return None
+    def mirroring_refusal(self, facts: FileFacts) -> Refusal | None:
+        """Refuses files that could lose a write, or whose archived copy or encrypted data mirroring may not keep."""
+        if not self._mirrors():
+            return Refusal(Reason.MIRRORED, "this client or an MDT may be older than 2.15: a write could be lost")
+        if facts.hsm.copied:
+            return Refusal(Reason.ARCHIVED, "the file has a copy in an archive, which mirroring may make out of date; "
+                           "data gets to an MDT by mirroring too")
+        if FileFlags.ENCRYPTED in facts.flags:
+            return Refusal(Reason.ENCRYPTED, "the file is encrypted; tierd does not mirror it, nor move it to an MDT")
+        return None
 
 
 def _failure(finished: FinishedCommand, place: str) -> OSError | None:

@@ -55,6 +55,16 @@ def test_either_engine_moves_a_file_to_the_mdt_and_back(first: str) -> None:
     assert world.node.mtime_ns // 10**9 == LONG_AGO
 
 
+def test_no_file_goes_to_an_mdt_that_may_remove_its_newest_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before 2.15, a write between the steps of ``lfs`` would be lost."""
+    world = World()
+    assert isinstance(world.engine, EitherEngine)
+    monkeypatch.setattr(world.engine.first, "_mirrors", lambda: False)
+    outcome = world.move(ON_MDT)
+    assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, Reason.MIRRORED)
+    assert not world.lfs.commands
+
+
 @pytest.mark.parametrize("first", ["lfs", "lease"])
 def test_either_engine_moves_a_file_of_another_project_than_its_directory_gives(first: str) -> None:
     world = World(first)
