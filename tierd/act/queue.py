@@ -396,8 +396,7 @@ class MoveQueue:
               and action.undoes is None):
             refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
                               "the flash component")
-        closed = next((target for target in cost.written if target in self.closed), "")
-        if closed:
+        if closed := next((target for target in cost.written if target in self.closed), ""):
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
         refusal = refusal or self.jobs.elsewhere(action)
         if len(names) < status.link_count:

@@ -197,15 +197,17 @@ class Stager:
 
     def plan(self) -> None:
         """Plan stagings that were accepted, while no acts are held back, and queue their moves. While a path moves for
-        one job, others wait: tasks of an array share a folder.
+        one job, others with it, or with a folder around it or below, wait: tasks of an array share a folder.
         """
         state, every = self._gate.operating_state, self._snapshot()
-        moving = {each.path: each.id for each in every if each.state == StagingState.MOVING}
+        moving = {each.id: each.path.rstrip("/") + "/" for each in every if each.state == StagingState.MOVING}
         for staging in [each for each in every if each.state == StagingState.ACCEPTED]:
-            if (self._clock.now() < staging.deadline_at and not state.held and not state.draining
-                    and moving.get(staging.path) not in self._open):
+            place = staging.path.rstrip("/") + "/"
+            if (self._clock.now() < staging.deadline_at and not state.held and not state.draining and not any(
+                    number in self._open and (place.startswith(other) or other.startswith(place))
+                    for number, other in moving.items())):
                 self._plan(staging)
-                moving[staging.path] = staging.id
+                moving[staging.id] = place
 
     def _plan(self, staging: Staging) -> None:
         # without the lock: the user database and the file system may hang

@@ -97,9 +97,9 @@ def test_files_in_place_need_no_move(site: Site) -> None:
 
 
 def test_a_limit_has_the_name_that_it_has_in_a_script(site: Site) -> None:
-    files(site, "/proj/mine/a", "/proj/mine/b")
+    files(site, "/proj/mine/a", "/proj/mine/b", "/proj/other/c")
     stage(site, "/proj/mine", max_files=1)
-    stage(site, "/proj", job="18", max_bytes=1)
+    stage(site, "/proj/other", job="18", max_bytes=1)
     site.run(until=10)
     for job in ("17", "18"):
         assert [why for why in state(site, job)[0].left_out if why.endswith(" is reached (max_files, max_size)")]
@@ -183,6 +183,19 @@ def test_tasks_that_share_a_folder_wait_for_its_files(site: Site) -> None:
         site.run(until=second)
         ended = [*state(site, "17"), *state(site, "20")]
     assert all(each.succeeded for each in ended), [each.sentence for each in ended]
+
+
+@pytest.mark.parametrize(("first", "second"), [("/x", "/x/d"), ("/x/d", "/x"), ("/x/d", "/x/d/0")])
+def test_a_folder_waits_for_the_files_that_move_for_one_around_it(site: Site, first: str, second: str) -> None:
+    site.restart(limits=GeneralLimits(files_per_second=0.5))
+    files(site, *(f"/x/d/{number}" for number in range(5)))
+    stage(site, first)
+    site.run(until=3)
+    stage(site, second, job="18")
+    for time in (20, 40):
+        site.run(until=time)
+        found = [state(site, job)[0] for job in ("17", "18")]
+    assert [each.succeeded for each in found] == [True, True], [each.sentence for each in found]
 
 
 def test_an_abandoned_staging_is_cancelled(site: Site) -> None:
