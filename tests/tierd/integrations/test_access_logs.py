@@ -164,6 +164,13 @@ def test_hot_files_are_added_to_the_known_files_of_the_directory(world: World) -
     assert world.seen() == [("cold", 0.0), ("warm", 10.0), ("hot", 40.0)]
 
 
+def test_hot_files_on_flash_take_the_places_of_no_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access_logs, "MAX_NAMED_FILES", 2)
+    assert [name for name, _ in world.seen()] == ["cold", "warm"]
+    world.clock.at += NAME_LOOKUP_SECONDS + 1
+    assert [name for name, _ in world.seen()] == ["cold", "warm", "hot"]
+
+
 def test_the_most_read_are_measured_first(world: World) -> None:
     (done,) = world.hot.enriched([DirectoryActivity("j", "/proj/a", candidates=world.known)], world.filesystem)
     (measured,) = space.with_sizes(world.filesystem, [done], limit=2)

@@ -55,6 +55,7 @@ class HotFiles(Source):
         self._read_at: float | None = None
         self._problem = ""
         self._named: dict[str, list[Candidate]] = {}
+        self._flash: set[Fid] = set()  # found there; looked up again once they have cooled down
         self._looked_at: float | None = None
 
     @property
@@ -120,9 +121,8 @@ class HotFiles(Source):
                 self._table.popitem(last=False)
 
     def _drop(self, path: str) -> None:
-        log = self._logs.pop(path, None)
         self._dropped.pop(path, None)
-        if log is not None:
+        if log := self._logs.pop(path, None):
             log.close()
 
     def enriched(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
@@ -133,7 +133,9 @@ class HotFiles(Source):
         heat = self.hot()
         if self._looked_at is None or not 0 <= now - self._looked_at < NAME_LOOKUP_SECONDS:
             self._looked_at = now
-            self._named = self._find_paths(list(heat)[:MAX_NAMED_FILES], filesystem)
+            self._flash &= heat.keys()
+            hottest = [fid for fid in heat if fid not in self._flash]
+            self._named = self._find_paths(hottest[:MAX_NAMED_FILES], filesystem)
         return [self._with_reads(activity, heat) for activity in activities]
 
     def _with_reads(self, activity: DirectoryActivity, heat: Mapping[Fid, float]) -> DirectoryActivity:
@@ -156,6 +158,8 @@ class HotFiles(Source):
                 continue
             if self._flash_pools.isdisjoint(pools_within(layout, status.size_bytes)):
                 found[directory_of(path)].append(Candidate(fid, path, max(status.mtime, 0.0)))
+            else:
+                self._flash.add(fid)
         return dict(found)
 
 
