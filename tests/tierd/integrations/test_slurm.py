@@ -186,7 +186,8 @@ def test_sacct_is_asked_for_the_jobs_that_are_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("body", "words"), [
     ("echo no such cluster >&2; exit 3", "squeue: exit status 3: no such cluster"),
-    ("exec sleep 100", "squeue: no answer within 0.3 s"), ("exec yes", "squeue: more than 1000 bytes"),
+    ("exec sleep 100", "squeue: no answer within 0.3 s"),
+    ("sleep 100; true", "squeue: no answer within 0.3 s"), ("exec yes", "squeue: more than 1000 bytes"),
     ("head -c 300000 /dev/zero >&2; echo '{}'", "")])
 def test_a_program_that_misbehaves_is_an_error(tmp_path: Path, body: str, words: str) -> None:
     environment = program(tmp_path, "squeue", body)

@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -100,8 +101,7 @@ def parse(data: bytes) -> list[SchedulerJob]:
 
 
 def _job(entry: Mapping[str, object]) -> SchedulerJob | None:
-    number = number_of(entry.get("job_id"))
-    if number is None:
+    if (number := number_of(entry.get("job_id"))) is None:
         return None
     array = entry.get("array")
     if not isinstance(array, dict):
@@ -116,8 +116,7 @@ def _job(entry: Mapping[str, object]) -> SchedulerJob | None:
 
 
 def _text(entry: Mapping[str, object], key: str) -> str:
-    found = entry.get(key)
-    return plain(found) if isinstance(found, str) else ""
+    return plain(found) if isinstance(found := entry.get(key), str) else ""
 
 
 def _path(found: object) -> str:
@@ -157,13 +156,14 @@ def reader(settings: SlurmSettings, environment: Mapping[str, str]) -> Read:
 
 def run(command: Sequence[str], settings: SlurmSettings, environment: Mapping[str, str]) -> bytes:
     """What a program prints. Raises SourceError if it fails, takes too long or prints too much."""
-    with tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as err:
         try:
             process = subprocess.Popen(  # noqa: S603 -- no shell; the words are numbers and options
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=dict(environment))
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, env=environment, process_group=0)
         except OSError as error:
             raise SourceError(f"{command[0]}: {error.strerror or error}") from error
-        late = threading.Timer(settings.timeout_seconds, process.kill)
+        # with its children: that of a wrapper holds the pipe open
+        late = threading.Timer(settings.timeout_seconds, os.killpg, (process.pid, signal.SIGKILL))
         late.daemon = True
         late.start()
         with process:
@@ -175,8 +175,8 @@ def run(command: Sequence[str], settings: SlurmSettings, environment: Mapping[st
             code = process.wait()
         timed_out = late.finished.is_set()
         late.cancel()
-        errors.seek(0)
-        said = one_line(errors.read(1000).decode("utf-8", "replace"))
+        err.seek(0)
+        said = one_line(err.read(1000).decode("utf-8", "replace"))
     if too_long:
         raise SourceError(f"{command[0]}: more than {settings.max_bytes} bytes (max_bytes)")
     if timed_out and code < 0:
