@@ -15,7 +15,8 @@ from exporter.exposition import ScrapeResult
 from exporter.landing import LandingPage
 from exporter.scrape import Scraper
 from exporter.single_flight import SingleFlight, WaitTimeoutError
-from httpserver.bodies import RETRY_SECONDS, Client, HeldBodies, NoRoomError, Reader
+from httpserver.bodies import RETRY_SECONDS, HeldBodies, NoRoomError, Reader
+from httpserver.connections import Slot
 from httpserver.server import SLOT_KEY
 
 HEALTH_PATH = "/-/healthy"
@@ -83,9 +84,8 @@ class App:
             return "200 OK", headers, iter(())
         limit = _scrape_timeout_seconds(environ.get("HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS", ""))
         seconds = min(self._scraper.deadline_seconds, limit or self._scraper.deadline_seconds)
-        client: Client = environ[SLOT_KEY]
         try:
-            body = self._body(names, wanted, seconds, client)
+            body = self._body(names, wanted, seconds, environ[SLOT_KEY])
             return "200 OK", [*headers, ("Content-Length", str(body.size_bytes))], body
         except WaitTimeoutError:
             return _unavailable(f"Another scrape of these collectors has been running for {seconds:g} s.")
@@ -93,13 +93,13 @@ class App:
             self._on_refused("bytes")
             return _unavailable("Slow clients use all the memory for responses.")
 
-    def _body(self, names: frozenset[str], wanted: exposition.ResponseFormat, seconds: float, client: Client) -> Reader:
+    def _body(self, names: frozenset[str], wanted: exposition.ResponseFormat, seconds: float, client: Slot) -> Reader:
         """Return the exposition of a pass, or of a recent one. Raises WaitTimeoutError, NoRoomError."""
         key = names, wanted.openmetrics, wanted.gzip
-        recent = self._bodies.recent(key, client)
-        if recent is not None:
+        if (recent := self._bodies.recent(key, client)) is not None:
             return recent
-        result = self._flight.do(names, lambda left: self._scraper.run(names, max(left, MIN_PASS_SECONDS)), seconds)
+        result = self._flight.do(names, lambda left: self._scraper.run(names, max(left, MIN_PASS_SECONDS)), seconds,
+                                 client.address)
         body = result.body(self._registry, openmetrics=wanted.openmetrics, gzip=wanted.gzip)
         return self._bodies.send(key, body, client)
 
