@@ -26,6 +26,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     bill.add_argument("--since", default="30d", metavar="WHEN", type=client.moment_option,
                       help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
     bill.add_argument("--job", default="", metavar="JOB", help="show only what this job cost and lost")
+    bill.add_argument("--user", default="", metavar="USER", help="user of --job, if several clusters have its number")
     which = bill.add_mutually_exclusive_group()
     which.add_argument("--csv", action="store_true", help="print all cases as CSV, with bytes and seconds")
     which.add_argument("--line", action="store_true",
@@ -36,12 +37,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask for the entries, and print them."""
     now = datetime.now(UTC).timestamp()
-    request = {"request": "bill", "since": client.moment(chosen.since, now), "until": now, "job": chosen.job}
+    request = {"request": "bill", "since": client.moment(chosen.since, now), "job": chosen.job, "user": chosen.user}
 
     def show(answer: BillAnswer) -> list[str]:
-        if chosen.csv:
-            return csv_lines(answer)
-        return sentence(answer) if chosen.line else table(answer, chosen.by)
+        return csv_lines(answer) if chosen.csv else sentence(answer) if chosen.line else table(answer, chosen.by)
 
     return client.ask_and_show(chosen, request, BillAnswer.from_json, show)
 

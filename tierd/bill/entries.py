@@ -91,10 +91,10 @@ def answer(entries: Sequence[BillEntry], since: float, until: float, jobs: tuple
     return BillAnswer(since=since, until=until, entries=certain, jobs=jobs, uncertain=len(wanted) - len(certain))
 
 
-def ids_of(journal: Journal, job: str) -> tuple[str, ...]:
-    """Lustre's job ids of a job, which may be given by its number in the scheduler; empty for no job."""
-    known = journal.db.execute("SELECT job FROM scheduler_jobs WHERE number = ?",
-                               (int(job),)) if job.isascii() and job.isdigit() and len(job) < 18 else []
+def ids_of(journal: Journal, job: str, user: str = "") -> tuple[str, ...]:
+    """Lustre's job ids of a job, which may be given by its number in the scheduler, and its user; empty for no job."""
+    known = journal.db.execute("SELECT job FROM scheduler_jobs WHERE number = ? AND ? IN ('', user)",
+                               (int(job), user)) if job.isascii() and job.isdigit() and len(job) < 18 else []
     return (job, *(name for (name,) in known if name != job)) if job else ()
 
 

@@ -97,7 +97,8 @@ class Bill(Extension):
             entries = {(each.finding, each.begun_at): each for each in stored(self._journal, since, until)}
             entries |= {(each.finding, each.begun_at): each for each in self._entries()
                         if each.begun_at <= until and each.ended_at >= since}
-        return answer(list(entries.values()), since, until, ids_of(self._journal, str(request.get("job") or "")))
+        return answer(list(entries.values()), since, until, ids_of(
+            self._journal, str(request.get("job") or ""), str(request.get("user") or "")))
 
     def metrics(self) -> Iterator[Metric]:
         with self._lock:

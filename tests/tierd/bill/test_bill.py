@@ -151,6 +151,8 @@ def test_a_job_is_known_by_the_number_of_its_scheduler(site: Site, capsys: pytes
     line = shown(capsys, "bill", "--line", "--job", "4711", site=site)
     assert line.strip() == "cost other jobs 2.0 GB (1.0 GB to 3.0 GB), 10 s"
     assert shown(capsys, "bill", "--line", "--job", "4712", site=site) == ""
+    assert shown(capsys, "bill", "--line", "--job", "4711", "--user", "alice", site=site) == line
+    assert shown(capsys, "bill", "--line", "--job", "4711", "--user", "bob", site=site) == "", "in another cluster"
 
 
 def test_a_user_who_costs_and_loses_is_one_line() -> None:
