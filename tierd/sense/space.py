@@ -121,8 +121,8 @@ class PoolMedia:
         self._pools: Mapping[str, Sequence[str]] = {}
 
     def learn_devices(self, is_flash: Mapping[str, bool]) -> None:
-        """Take over whether the device of each known target (full name) is flash."""
-        self._is_flash = is_flash
+        """Whether the device of each target (full name) is flash. One whose server does not answer now stays known."""
+        self._is_flash = {**self._is_flash, **is_flash}
 
     def learn_pools(self, pools: Mapping[str, Sequence[str]]) -> None:
         self._pools = pools

@@ -64,6 +64,15 @@ def test_a_missing_flash_pool_is_answered_with_the_one_on_flash(missing: str) ->
     assert media({"l-OST0003": True}, missing).problem == ""
 
 
+def test_a_device_stays_known_while_its_server_does_not_answer() -> None:
+    known = media({"l-OST0000": True, "l-OST0001": True, "l-OST0002": False})
+    known.learn_devices({"l-OST0000": True})
+    assert known.is_on_flash("flash")
+    assert known.rotating("hdd") == ["l-OST0002"]
+    known.learn_devices({"l-OST0000": False})
+    assert known.rotating("flash") == ["l-OST0000"]
+
+
 LINES = b"""\
 lustre_jobs{fs="l",target="OST0000"} 0
 # TYPE lustre_osd_nonrotational gauge
