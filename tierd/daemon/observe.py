@@ -73,7 +73,7 @@ class Observer:
 
     def read(self) -> Window | None:
         """Read the counters. None if there is no earlier reading to compare with, or nothing was read again since."""
-        self.seen = None
+        compared, self.seen = self.seen, None
         try:
             reading = self._source.reading()
         except OSError as error:
@@ -93,9 +93,10 @@ class Observer:
         self._log_clock_jump(reading.time - last.time)
         if reading.time < last.time:  # the next reading is compared with this one
             return None
-        self.seen = reading.time
         if reading.time == last.time:  # Prometheus has not scraped again; queued acts continue
+            self.seen = compared
             return None
+        self.seen = reading.time
         self._log.fault("jobs", "most job IDs changed since the last reading: tierd cannot compare the "
                             "readings" if few_jobs_left(last, reading) else "")
         seen = window(last, reading)

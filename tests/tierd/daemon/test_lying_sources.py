@@ -296,3 +296,30 @@ def test_a_view_without_metadata_servers_is_reported(tmp_path: Path) -> None:
         source.lie = lie
         at.run(until=20)
         assert ("no metadata target is seen" in at.daemon.faults.get("metadata", "")) == (lie is not None)
+
+
+class Scraped(LiveSource):
+    """Gives the reading of each third cycle again in the two after it, as Prometheus does between scrapes."""
+
+    def __init__(self, near: LiveSource, _: object) -> None:
+        self._near, self._asked = near, 0
+        self.follower = near.follower
+
+    def reading(self) -> Reading:
+        if self._asked % 3 == 0:
+            self._last = self._near.reading()
+        self._asked += 1
+        return self._last
+
+    def records(self) -> Iterable[Sequence[Record] | Tally]:
+        return self._near.records()
+
+
+def test_nothing_begins_before_two_scrapes_of_prometheus_have_been_compared(tmp_path: Path) -> None:
+    """What is degraded, and where streams run, is known from then on."""
+    at = world(tmp_path, (STREAM,), hook=Scraped)
+    began: list[bool] = []
+    for _ in range(6):
+        at.run(at.cluster.now + 5)
+        began.append(at.daemon.may_begin)
+    assert began == [False] * 3 + [True] * 3
