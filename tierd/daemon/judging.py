@@ -202,8 +202,8 @@ class Judge:
 
     def _judge_default(self, entry: Entry, evidence: object, judge: DefaultJudge) -> None:
         facts = self._facts()
-        if not facts.directory_seconds or facts.directory_seconds > self._clock.now() - entry.intended_at:
-            return  # the operations since the act are not known yet
+        if not judge.seconds / 2 <= facts.directory_seconds <= self._clock.now() - entry.intended_at:
+            return  # the operations since the act are not known yet, or for too short a time after a start
         found = judge.judge(entry.place, evidence, facts)
         if found is None:
             return

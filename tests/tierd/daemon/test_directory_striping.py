@@ -19,8 +19,8 @@ from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
-from tierd.model import Action
-from tierd.policies.metadata_storm import NO_LAYOUT
+from tierd.model import Action, Finding
+from tierd.policies.metadata_storm import JUDGE_SECONDS, NO_LAYOUT, MetadataStormEvidence
 from tierd.refusal import Reason, Refusal
 from tierd.simulation import world as simulation
 
@@ -84,6 +84,21 @@ def test_an_act_without_gain_is_undone(tmp_path: Path) -> None:
     assert entry.outcome == Outcome.UNDONE, at.said
     assert entry.detail.startswith("it did not help: ")
     assert at.filesystem.default_striping("/proj/steps") is None
+
+
+def test_after_a_restart_an_act_is_judged_by_minutes_and_not_by_seconds(tmp_path: Path) -> None:
+    """The operations before the act are a mean of ten minutes."""
+    at = storm(tmp_path)
+    found = Finding("metadata-storm", at.cluster.epoch, "", "", (), sentence="", evidence=MetadataStormEvidence(
+        creates_per_second=1.0, opens_per_second=0.0, unlinks_per_second=0.0, share=1.0, metadata_targets=2,
+        parent_operations_per_second=2.0))
+    at.gate.submit([planned()], at.journal.add_finding(found))
+    assert at.gate.default_layouts.set_next()
+    at.cluster.advance(JUDGE_SECONDS)  # tierd was away
+    at.run(at.cluster.now + 300)
+    assert [entry.detail for entry in at.journal.entries()] == [""]
+    at.run(at.cluster.now + 300)
+    assert [entry.detail for entry in at.journal.entries()] != [""]
 
 
 @pytest.mark.parametrize(("text", "dry_run", "outcomes"), [

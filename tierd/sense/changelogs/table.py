@@ -18,7 +18,7 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tierd.loads import Ints, distinct, sums
 from tierd.model import Candidate, DirectoryActivity, NamespaceLoad, OpenFile, SharedFile
-from tierd.sense.changelogs.counts import CLOSES, COUNTED, CountTables, SharedRun
+from tierd.sense.changelogs.counts import CLOSES, COUNTED, PAST_STEP_SECONDS, CountTables, SharedRun
 from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.packed import Records
 from tierd.sense.changelogs.roll_up import RollUp
@@ -54,6 +54,7 @@ class ActivityTable:
         """
         self._known = CountTables(max_files, max_counts, max_listed_files)
         self._marked_at: float | None = None
+        self._called_at = 0.0
         self._path = PathCache(resolve)
         self._making = TallyMaker(self._known, tallies) if tallies is not None else None
         self._movers = OtherMovers(max_counts)
@@ -117,8 +118,11 @@ class ActivityTable:
         known.update([file.fid for file in tally.content.files])
 
     def mark(self, now: float) -> None:
-        """Begin a new period of recent activity every ``RECENT_SECONDS``. Call it in each cycle."""
+        """Begin a new period of recent activity every ``RECENT_SECONDS``. Call it in each cycle, before ``add``."""
         with self._lock:
+            if self.oldest_time < self._called_at - PAST_STEP_SECONDS:  # missed ones, which are not of these minutes
+                self._known.counts.past.clear()
+            self._called_at = now
             if self._marked_at is None or not 0 <= now - self._marked_at < RECENT_SECONDS:
                 self._marked_at = now
                 self._known.counts.mark()
