@@ -17,7 +17,7 @@ from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
-from tierd.model import ClientLoad, MetadataTargets
+from tierd.model import ClientLoad, MetadataTargets, SharedRuns
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector, LearntRuns
 from tierd.sense.file_walks import Inventory
@@ -167,6 +167,18 @@ def test_pools_whose_targets_all_report_flash_are_known_from_the_reading_on() ->
     gather.media.learn_devices({target: name == "flash" for name, targets in gather.filesystem.pools().items()
                                 for target in targets})
     assert gather(1005.0).flash == {"flash"}  # the next collection is 10 s later
+
+
+def test_pools_are_known_at_a_start_while_an_mdt_does_not_answer() -> None:
+    class Waiting(LearntRuns):
+        def learn(self, *_: object) -> tuple[SharedRuns, ...]:
+            known.append({*gather.known.pools})
+            return ()
+
+    known: list[Collection[str]] = []
+    gather = gatherer(Files(), runs=Waiting())
+    gather.gather(1000.0)
+    assert known == [{"flash", "hdd"}]
 
 
 def test_the_walk_continues_and_begins_again() -> None:
