@@ -100,7 +100,7 @@ class Engine:
         """What each job takes of the service time of each target, of late; only of targets whose costs are known."""
         self._streams = StreamWatch(settings.resolved_scopes.flash_pools)
         self.streamed_targets: StreamedTargets | None = None
-        """Targets whose streams would lose throughput to further work; None before the first window."""
+        """Targets whose streams would lose throughput to further work; None while windows or pools are not known."""
         self._early_facts = 0
         self._forgot_at = 0.0
         """When jobs that are gone were forgotten; end of a window."""
@@ -204,8 +204,9 @@ class Engine:
         jobs, targets = recent.jobs.by_number, list(recent.targets)
         self.device_time = device_times(work, targets, jobs, pool, names, costs=self.learner.costs)
         lately = self.history.recent
-        self.streamed_targets = self._streams.targets(
+        streamed = self._streams.targets(
             streams_held_up(work, kinds, jobs, targets, self.device_time), lately, self.device_time, self._facts)
+        self.streamed_targets = streamed if self._facts.fill else None
         rivals = self._interference.rival_losses
         settings = self._settings.noisy_neighbour
         found = [loss for loss in (*losses, *rivals) if is_found(loss, True, settings)]

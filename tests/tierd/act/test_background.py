@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.layout.model import Component, Layout
+from tests.tierd import simulated
 from tests.tierd.act.gate_world import FINDING, World
 from tests.tierd.act.movers.minilustre import HDD
 from tierd.act.limits import OBJECT_OPERATIONS, BackgroundPace, MoveCost
@@ -127,6 +128,17 @@ def test_nothing_moves_in_the_background_while_the_streams_are_unknown() -> None
     at.streamed = None
     assert at.refusal(EVEN, move(3, 4), 0.0) is not None
     assert at.refusal(CURE, move(3, 4), 0.0) is None
+
+
+def test_streams_are_unknown_until_the_members_of_pools_are_known(tmp_path: Path) -> None:
+    at = simulated.world(tmp_path, jobs=(simulated.STREAM,))
+    at.daemon.facts.gather_in_background()
+    at.run(15.0)
+    assert at.gate.queue.pace.streamed is None
+    at.daemon.facts.gather(at.cluster.epoch)
+    at.run(20.0)
+    assert at.gate.queue.pace.streamed is not None
+    assert at.gate.queue.pace.streamed.pools
 
 
 def test_a_move_that_gave_way_before_it_copied_takes_nothing() -> None:
