@@ -100,13 +100,14 @@ class RecordingCheck:
         self._mark = mark
         self._marks_allowed = marks_allowed
         self._states: Mapping[str, ChangelogState] = {}
+        self._states_at = 0.0
         self._mdts: dict[str, _Mdt] = {}
         self.unchecked: dict[str, str] = {}
         """MDTs without records at the last check, for which recording is unknown, with the reason."""
 
     def set_states(self, states: Mapping[str, ChangelogState]) -> None:
         """Set the changelog states of MDTs (by full name), as read before their changelogs."""
-        self._states = states
+        self._states, self._states_at = states, self._clock.now()
 
     def note(self) -> str:
         """Text for status that names the unchecked MDTs, or ""."""
@@ -191,7 +192,7 @@ class RecordingCheck:
         if before != after or state.last_index is None or state.last_index >= after:
             known.lower_since = None
             return False
-        now = self._clock.now()
+        now = self._states_at  # while the counters cannot be read, the index stays as it was
         if known.lower_since is None:
             known.lower_since = now
         if not 0 <= now - known.lower_since < RESTARTED_SECONDS:

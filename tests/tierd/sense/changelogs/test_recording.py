@@ -222,6 +222,18 @@ def test_an_index_that_stays_below_the_position_means_that_the_changelog_restart
     assert site.follower.positions == {"MDT0000": 3}
 
 
+def test_an_index_from_before_the_counters_went_away_shows_no_restart() -> None:
+    site = Site(shown=True)
+    site.work()
+    site.cycle()
+    site.shown = False
+    site.work()
+    assert site.within(2 * int(RESTARTED_SECONDS / 5)) == ""
+    site.shown = True
+    assert site.within(5) == ""
+    assert site.follower.positions == {"MDT0000": 6}
+
+
 def test_the_status_names_mdts_whose_recording_cannot_be_checked() -> None:
     site = Site(shown=False, reader="", marks_allowed=False)
     assert site.cycle() == ([], "")
