@@ -166,7 +166,7 @@ class FactsCollector:
         Devices are known from the first reading of counters, which may be later than the collection.
         """
         known = self.known if self._in_background else self.gather(now)
-        return replace(known, flash=frozenset(filter(self.media.is_on_flash, known.pools)))
+        return replace(known, flash=frozenset(p for p in known.pools if self.media.is_on_flash(p, partly=True)))
 
     def gather_in_background(self) -> None:
         """Return facts that are some seconds old from now on, for a collection takes dozens of requests."""

@@ -131,9 +131,10 @@ class PoolMedia:
         """The targets of a pool that are known to be on rotating disks."""
         return [target for target in self._pools.get(pool, ()) if self._is_flash.get(target) is False]
 
-    def is_on_flash(self, pool: str) -> bool:
-        """Whether all targets of a pool are known to be flash."""
-        return bool(self._pools.get(pool)) and all(map(self._is_flash.get, self._pools[pool]))
+    def is_on_flash(self, pool: str, *, partly: bool = False) -> bool:
+        """Whether all targets of a pool are known to be flash; ``partly``: all that are known, and there are some."""
+        unknown = {None} if partly else set()
+        return {self._is_flash.get(target) for target in self._pools.get(pool, ())} - unknown == {True}
 
     def wrong_pools(self) -> dict[str, str]:
         """What is wrong with each configured pool, for pools whose devices are known to be of the other kind."""

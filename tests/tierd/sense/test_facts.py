@@ -167,6 +167,8 @@ def test_pools_whose_targets_all_report_flash_are_known_from_the_reading_on() ->
     gather.media.learn_devices({target: name == "flash" for name, targets in gather.filesystem.pools().items()
                                 for target in targets})
     assert gather(1005.0).flash == {"flash"}  # the next collection is 10 s later
+    gather.media.learn_pools({"flash": ("l-OST0000", "l-OST0002"), "hdd": ("l-OST0001",)})
+    assert gather(1010.0).flash == {"flash"}, "the exporter of the second target has not answered yet"
 
 
 def test_pools_are_known_at_a_start_while_an_mdt_does_not_answer() -> None:

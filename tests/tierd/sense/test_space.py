@@ -73,6 +73,15 @@ def test_a_device_stays_known_while_its_server_does_not_answer() -> None:
     assert known.rotating("flash") == ["l-OST0000"]
 
 
+@pytest.mark.parametrize(("is_flash", "so_far"), [
+    ({}, False), ({"l-OST0003": True}, True), ({"l-OST0003": True, "l-OST0004": False}, False)])
+def test_a_pool_of_which_one_server_does_not_answer_is_what_the_others_report(
+        is_flash: Mapping[str, bool], so_far: bool) -> None:
+    assert media(is_flash).is_on_flash("nvme", partly=True) == so_far
+    assert not media(is_flash).is_on_flash("nvme")
+    assert not media(is_flash).is_on_flash("empty", partly=True)
+
+
 LINES = b"""\
 lustre_jobs{fs="l",target="OST0000"} 0
 # TYPE lustre_osd_nonrotational gauge
