@@ -31,11 +31,12 @@ QUIET_REQUESTS = 0.5
 
 
 def metadata_targets(spaces: Sequence[MetadataSpace], windows: Sequence[Window]) -> MetadataTargets | None:
-    """Room, limits and load of the MDTs; None if their room is unknown."""
+    """Room, limits and load of the MDTs; None if their room is unknown. The load is not while one of them is unseen."""
     if not spaces:
         return None
     limits = windows[-1].data_limits.values() if windows else ()
-    return MetadataTargets(tuple(spaces), min(limits, default=None), slowdown(windows))
+    unseen = bool(windows) and any("-MDT" in target for target in windows[-1].unseen)
+    return MetadataTargets(tuple(spaces), min(limits, default=None), None if unseen else slowdown(windows))
 
 
 def slowdown(windows: Sequence[Window]) -> float | None:

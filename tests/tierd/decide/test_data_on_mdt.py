@@ -12,7 +12,18 @@ from lustre.fid import Fid
 from lustre.layout.model import explain
 from tests.tierd.worlds import noise
 from tierd.decide.plans import FlashSettings, Plan, covers, flash_first
-from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, MetadataSpace, MetadataTargets
+from tierd.detect.metadata_load import metadata_targets
+from tierd.model import (
+    UNSEEN,
+    Candidate,
+    Capacity,
+    DirectoryActivity,
+    Finding,
+    MetadataSpace,
+    MetadataTargets,
+    Service,
+    Window,
+)
 from tierd.policies import data_on_mdt, hot_small_files, noisy_neighbour
 from tierd.policies.data_on_mdt import DataOnMdt
 from tierd.policies.hot_small_files import HotSmallFilesEvidence
@@ -41,6 +52,16 @@ def test_files_that_are_mostly_read_go_to_the_mdt() -> None:
     assert covers(chosen().layout, 64 * KIB, "flash"), "otherwise it would be set repeatedly"
     assert [chosen(use).on_mdt for use in (Use(0.75), Use(0.74), MIXED, WRITTEN)] == [True, False, False, False]
     assert chosen(MIXED, reads_per_write=1.0).on_mdt
+
+
+def test_the_load_of_the_mdts_is_unknown_while_one_of_them_is_not_seen() -> None:
+    windows = [Window(5.0 * n, 5.0 * n + 5, {}, {}, metadata={"l-MDT0000": {"open": Service(100.0, 40_000.0)}})
+               for n in range(12)]
+    for conditions, slowdown in (({}, 1.0), ({"l-OST0001": UNSEEN}, 1.0), ({"l-MDT0001": UNSEEN}, None)):
+        windows[-1] = replace(windows[-1], conditions=conditions)
+        found = metadata_targets((MDT, MDT), windows)
+        assert found is not None
+        assert found.slowdown == slowdown
 
 
 @pytest.mark.parametrize(("use", "won_back", "reason"), [
