@@ -207,8 +207,7 @@ class Engine:
         streamed = self._streams.targets(
             streams_held_up(work, kinds, jobs, targets, self.device_time), lately, self.device_time, self._facts)
         self.streamed_targets = streamed if self._facts.fill else None
-        rivals = self._interference.rival_losses
-        settings = self._settings.noisy_neighbour
+        rivals, settings = self._interference.rival_losses, self._settings.noisy_neighbour
         found = [loss for loss in (*losses, *rivals) if is_found(loss, True, settings)]
         named = {jobs[job] for loss in found for job in (loss.victim, *loss.suspects)}
         return SlowdownView(

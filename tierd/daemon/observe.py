@@ -90,11 +90,10 @@ class Observer:
         last, self._last = self._last, reading
         if last is None:
             return None
-        self._log_clock_jump(reading.time - last.time)
-        if reading.time < last.time:  # the next reading is compared with this one
-            return None
-        if reading.time == last.time:  # Prometheus has not scraped again; queued acts continue
-            self.seen = compared
+        passed = reading.time - last.time
+        self._log_clock_jump(passed)
+        if passed <= 0:  # set back: the next one is compared with it; not scraped again: queued acts continue
+            self.seen = None if passed else compared
             return None
         self.seen = reading.time
         self._log.fault("jobs", "most job IDs changed since the last reading: tierd cannot compare the "

@@ -31,18 +31,17 @@ QUIET_REQUESTS = 0.5
 
 
 def metadata_targets(spaces: Sequence[MetadataSpace], windows: Sequence[Window]) -> MetadataTargets | None:
-    """Room, limits and load of the MDTs; None if their room is unknown. The load is not while one of them is unseen."""
+    """Room, limits and load of the MDTs; None if their room is unknown."""
     if not spaces:
         return None
     limits = windows[-1].data_limits.values() if windows else ()
-    unseen = bool(windows) and any("-MDT" in target for target in windows[-1].unseen)
-    return MetadataTargets(tuple(spaces), min(limits, default=None), None if unseen else slowdown(windows))
+    return MetadataTargets(tuple(spaces), min(limits, default=None), slowdown(windows))
 
 
 def slowdown(windows: Sequence[Window]) -> float | None:
     """Service time now as a multiple of that in quiet times, on the slowest MDT. None if too little is known.
 
-    Quiet is the faster quarter of the windows, for each operation.
+    Quiet is the faster quarter of the windows, for each operation. Nothing is known of an MDT that is not seen.
     """
     every = [(window.end, (target, name), service) for window in windows for target, services in window.metadata.items()
              for name, service in services.items()]
@@ -61,4 +60,4 @@ def slowdown(windows: Sequence[Window]) -> float | None:
             ratios.append(1.0)
         else:
             return None
-    return round(max(ratios), 6) if ratios else None
+    return round(max(ratios), 6) if ratios and not any("-MDT" in target for target in windows[-1].unseen) else None

@@ -186,15 +186,14 @@ class FactsCollector:
         with self._or_unknown("room"):
             space = self.filesystem.space()
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
-            facts = replace(facts, pools=self.filesystem.pools(), fill=self._growth.measured(fill, now))
+            facts = replace(facts, pools=self.filesystem.pools(), fill=self._growth.measured(fill, now),
+                            closed=self.closed())
             self.media.learn_pools(facts.pools)
-            facts = replace(facts, closed=self.closed())
         facts = replace(facts, metadata_loads=self.metadata.loads, metadata_services=self.metadata.services)
         with self._or_unknown("metadata room"):
             facts = replace(facts, metadata=self.filesystem.metadata_space())
-        with self._or_unknown("clients"):
-            every = self.clients({t: facts.pool_of(t) for t in facts.fill}) if self.clients is not None else ()
-            facts = replace(facts, clients=tuple(c for c in every if c.fsname == self.filesystem.fsname))
+        every = self.clients({t: facts.pool_of(t) for t in facts.fill}) if self.clients is not None else ()
+        facts = replace(facts, clients=tuple(c for c in every if c.fsname == self.filesystem.fsname))
         if self.disks is not None:
             facts = replace(facts, disk_writes=self.disks(), max_rpc_bytes=self.disks.max_rpc_bytes,
                             server_drivers=dict(self.disks.drivers))

@@ -139,11 +139,9 @@ class RecordingCheck:
         known = self._mdts.setdefault(mdt, _Mdt())
         state = self._states.get(f"{self._fsname}-{mdt}")
         self.unchecked.pop(mdt, None)
-        verdict = RecordingVerdict()
+        verdict = RecordingVerdict() if state is None else self._compared(mdt, known, state, before, after)
         if state is None:
             known.users = known.behind_at = known.lower_since = None
-        else:
-            verdict = self._compared(mdt, known, state, before, after)
         # the MDT itself says what it records: marks would show no more
         if verdict.problem or (state is not None and state.recorded is not None):
             known.mark, known.problem = None, ""
@@ -192,13 +190,11 @@ class RecordingCheck:
         if before != after or state.last_index is None or state.last_index >= after:
             known.lower_since = None
             return False
-        now = self._states_at  # while the counters cannot be read, the index stays as it was
-        if known.lower_since is None:
-            known.lower_since = now
-        if not 0 <= now - known.lower_since < RESTARTED_SECONDS:
-            known.lower_since = None
-            return True
-        return False
+        known.lower_since = known.lower_since or self._states_at  # while counters are away, an index stays as it was
+        if 0 <= self._states_at - known.lower_since < RESTARTED_SECONDS:
+            return False
+        known.lower_since = None
+        return True
 
     def _marked(self, mdt: str, known: _Mdt, make: MakeMark, *, moved: bool, rarely: bool) -> str:
         mark, now = known.mark, self._clock.now()

@@ -53,8 +53,7 @@ class ActivityTable:
         ``tallies``, the table belongs to a reader, which calls ``tally`` at the end of each window.
         """
         self._known = CountTables(max_files, max_counts, max_listed_files)
-        self._marked_at: float | None = None
-        self._called_at = 0.0
+        self._marked_at = float("-inf")
         self._path = PathCache(resolve)
         self._making = TallyMaker(self._known, tallies) if tallies is not None else None
         self._movers = OtherMovers(max_counts)
@@ -120,10 +119,9 @@ class ActivityTable:
     def mark(self, now: float) -> None:
         """Begin a new period of recent activity every ``RECENT_SECONDS``. Call it in each cycle, before ``add``."""
         with self._lock:
-            if self.oldest_time < self._called_at - PAST_STEP_SECONDS:  # missed ones, which are not of these minutes
+            if self.oldest_time < self._marked_at - PAST_STEP_SECONDS:  # missed ones, which are not of these minutes
                 self._known.counts.past.clear()
-            self._called_at = now
-            if self._marked_at is None or not 0 <= now - self._marked_at < RECENT_SECONDS:
+            if not 0 <= now - self._marked_at < RECENT_SECONDS:
                 self._marked_at = now
                 self._known.counts.mark()
                 self._path.ask_again()
