@@ -128,7 +128,7 @@ def relative_variation(values: Sequence[float], of_few: float = 1.0) -> float:
 class Doubt(StrEnum):
     """Why an effect cannot be judged. The values are words for people."""
 
-    ABSENT = "a job has ended or paused, or its targets were not healthy"
+    ABSENT = "a job has ended or paused, or its targets were not healthy or not seen"
     UNSURE = "what the stream lost, or has regained, is not known well enough"
     SLOWER = "the stream is slower since, for a reason that is not known"
 

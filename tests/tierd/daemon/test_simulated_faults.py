@@ -11,7 +11,7 @@ import pytest
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios.events import Event, schedule
-from tests.tierd.simulated import NOISE, STREAM, world
+from tests.tierd.simulated import NOISE, STREAM, Faulty, world
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
 
@@ -47,6 +47,21 @@ def test_an_act_before_the_clock_was_set_back_is_judged(tmp_path: Path) -> None:
     at.run(at.cluster.now + 200)
     assert any(words.startswith("KEPT: the effect cannot be judged: what the stream lost, or has regained, ")
                for words in at.said), "nothing before the act can be compared"
+
+
+def test_an_act_whose_effect_nobody_saw_is_not_said_to_be_of_a_job_that_ended(tmp_path: Path) -> None:
+    sources: list[Faulty] = []
+
+    def hook(near: LiveSource, _: object) -> LiveSource:
+        sources.append(Faulty(near))
+        return sources[0]
+
+    at = world(tmp_path, hook=hook)
+    at.run_until_said("SET ", before=100)
+    sources[0].fault = OSError("no exporter answers")
+    at.run(at.cluster.now + 300)
+    sources[0].fault = None
+    assert "or not seen. " in at.run_until_said("KEPT: the effect cannot be judged", before=450)
 
 
 def test_late_readings_are_no_clock_that_was_set_back(tmp_path: Path) -> None:
