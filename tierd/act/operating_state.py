@@ -18,6 +18,7 @@ from tierd.clock import Clock
 from tierd.config import act
 from tierd.model import FindingKey
 from tierd.refusal import Reason, Refusal
+from tierd.text import printable
 
 
 class MaintenanceGuard:
@@ -102,7 +103,7 @@ class OperatingState:
 
     def trip(self, reason: str) -> None:
         """Open the circuit breaker, and store that at once. While it is open, the first reason stays."""
-        self.tripped = self.tripped or reason
+        self.tripped = self.tripped or printable(reason)
         self.store()
 
     def drain(self, reason: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.act.gate_world import World
-from tierd.act.operating_state import MaintenanceGuard
+from tierd.act.operating_state import MaintenanceGuard, OperatingState
 from tierd.config.act import DAYS, minutes_of_window, window_refusal
 from tierd.config.load import ConfigurationError
 from tierd.config.load import parse as configuration
@@ -87,3 +87,13 @@ def test_the_circuit_breaker_pauses_without_an_end(world: World) -> None:
     assert state.paused.startswith("too many failures; maintenance, until ")
     world.clock.wait(61.0)
     assert state.paused == "too many failures"
+
+
+def test_a_doubtful_file_whose_name_is_not_text_stops_all_moves_after_a_restart_too(world: World) -> None:
+    """Its name could not be stored: tierd ended, and went on moving files when it was started again."""
+    node = world.lustre.create("/a\udcff", b"data" * 25)
+    world.submit("/a\udcff")
+    world.calls.before = lambda name, _: setattr(node, "project", 8) if name == "swap_and_close" else None
+    assert world.pump() == {"doubtful": 1}
+    again = OperatingState(world.journal, MaintenanceGuard(), world.clock)
+    assert again.paused == "a file is not as expected after its move, or cannot be examined: /a\\udcff"
