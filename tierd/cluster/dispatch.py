@@ -36,6 +36,7 @@ from tierd.cluster.connection import BrokerError, BrokerUnknown, Connection, Del
 from tierd.cluster.messages import FileResult, FileToMove, MoveMessage, Names, Permit, ResultMessage, WorkHint
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
+from tierd.text import printable
 
 log = logging.getLogger("tierd.cluster")
 QUEUED_SECONDS = 2.0
@@ -258,7 +259,7 @@ class NatsDispatch(Dispatch):
             if earlier.generation > generation:
                 raise BrokerError(None, f"NATS: a leader of generation {earlier.generation} is at work")
             epoch = earlier.epoch
-        permit = Permit(generation, epoch + 1, held[:2000])  # movers refuse a permit with a longer messages.Text
+        permit = Permit(generation, epoch + 1, printable(held)[:2000])  # movers refuse one with a longer messages.Text
         try:
             bucket.update(messages.PERMIT, messages.encode(permit), 0 if present is None else present.sequence)
         except WrongRevision as error:

@@ -35,6 +35,7 @@ from tierd.cluster.messages import FileResult, FileToMove, MoveMessage, Names, P
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
+from tierd.text import printable
 
 log = logging.getLogger("tierd.cluster")
 IDLE_SECONDS = 0.5
@@ -398,8 +399,8 @@ class Mover:
     # -- beside the work --------------------------------------------------------------------------------------------
 
     def _stop_itself(self, why: str) -> None:
-        self.stopped = why
-        log.error("STOPPED: %s; examine the file, then restart this mover", why)
+        self.stopped = printable(why)
+        log.error("STOPPED: %s; examine the file, then restart this mover", self.stopped)
 
     def state(self) -> RemoteMover:
         with self._lock:
@@ -448,4 +449,4 @@ class Mover:
 def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
     """The result on the wire. A move that the fence ended is stale: the leader plans it again."""
     return FileResult(file.act, file.fid, "stale" if outcome.reason == Reason.HALTED else outcome.result,
-                      outcome.reason, outcome.detail[:2000], not_copied=outcome.not_copied)
+                      outcome.reason, printable(outcome.detail)[:2000], not_copied=outcome.not_copied)

@@ -162,9 +162,9 @@ def test_while_moves_are_held_no_file_is_begun(world: ClusterWorld) -> None:
 
 
 def test_a_long_reason_for_a_pause(world: ClusterWorld) -> None:
-    """Nobody could read the permit, and no leader could replace it."""
-    world.dispatch.withdraw(Refusal(Reason.PAUSED, "x" * 20_000))
-    assert messages.decode(Permit, permit_of(world)).held == "x" * 2000
+    """Nobody could read the permit, and no leader could replace it. The name of a job need not be text."""
+    world.dispatch.withdraw(Refusal(Reason.JOB_IDLE, "\udcff" + "x" * 20_000))
+    assert messages.decode(Permit, permit_of(world)).held == "\\udcff" + "x" * 1994
 
 
 def test_the_pause_file_of_its_own_node_stops_a_mover(world: ClusterWorld) -> None:
@@ -225,12 +225,27 @@ def test_a_mover_that_dies_at_a_point_is_replaced(world: ClusterWorld, point: st
 
 
 def test_a_doubtful_file_stops_the_mover(world: ClusterWorld) -> None:
-    (first,) = world.files(1)
+    """Names are not text: the mover could report neither the file nor that it stopped, and was started again."""
+    path, calls = "/d/\udcff", world.calls()
+    node, swap = world.lustre.create(path, b"data" * 25), calls.swap_and_close
+    node.xattrs["user.\udcff"] = b""
+
+    def swap_and_remove(*arguments: Any) -> None:
+        swap(*arguments)
+        node.xattrs.clear()
+
+    calls.__dict__["swap_and_close"] = swap_and_remove
     world.lose_project_at_exchange = True
-    found = sent(world, message_for(world, first))
-    assert found.files[0].result == "doubtful"
-    assert "the project was" in found.files[0].detail
+    mover = world.mover("m1", calls=calls, start=False)
+    handed_over(world, path)
+    stepping_once(world, mover)
+    (ended,) = world.ended()
+    assert ended.result == "doubtful"
+    assert "the project was" in ended.detail
+    assert "user.\\udcff (m1)" in ended.detail
     assert any("STOPPED" in line for line in world.log)
+    mover.describe()
+    assert mover.state().stopped.startswith("/d/\\udcff: the project was")
 
 
 def given_back_and_delivered_anew(world: ClusterWorld) -> str:
