@@ -31,8 +31,8 @@ from tierd.validators import validator_of
 
 log = logging.getLogger("tierd.cluster")
 FILES_PER_MESSAGE = 16
-MAX_BYTES = 256 * 1024
-"""Size of a message. NATS accepts a megabyte by default."""
+MAX_BYTES = 512 * 1024
+"""Size of a message: 16 paths of 4096 control characters, of six bytes each. NATS accepts a megabyte by default."""
 STALE = "stale"
 """Result of a file that a mover did not begin: the message was late, or of an earlier leader, or moves are held."""
 Text = Annotated[str, MaxLen(16384)]

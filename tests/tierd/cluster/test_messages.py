@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -43,6 +44,13 @@ def test_any_bytes_are_refused_with_a_value_error(data: bytes) -> None:
             messages.decode(kind, data)
     with pytest.raises(ValueError, match="a message of"):
         messages.decode(Permit, messages.encode(Permit(3, 2)) + b" " * messages.MAX_BYTES)
+
+
+def test_the_longest_names_fit_into_a_message() -> None:
+    """Movers refused it, and the failures of its files opened the circuit breaker: a user could stop tierd."""
+    path = messages.path_to_wire("/" + "/".join(["\x01" * 255] * 15) + "/" + "\x01" * 255)
+    full = replace(MOVE, files=(replace(FILE, path=path, objects="0" * 32),) * messages.FILES_PER_MESSAGE)
+    assert messages.decode(MoveMessage, messages.encode(full)) == full
 
 
 def test_only_the_holder_of_the_claim_can_sign() -> None:
