@@ -325,7 +325,7 @@ class Drains:
             if count == 0:
                 continue
             with self._lock:
-                if drain.phase not in ACTIVE:  # ended meanwhile: nobody would restore the limit
+                if drain.phase not in ACTIVE:  # ended, and maybe begun again: nobody would restore the limit
                     return
                 drain.limits[mdt] = count
                 self._store()  # before the change, so that a kill between loses nothing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -578,6 +578,30 @@ def test_while_acts_are_held_back_an_end_does_not_claim_that_new_objects_are_all
     site.run(until=site.cluster.now + 10)
     assert "  new objects: allowed again for " in shown(capsys, "drain-target", "OST0004", "--show", site=site)
     assert list(site.creation.limits(NAME).values()) == [20_000, 500]
+
+
+def test_a_drain_that_is_ended_and_begun_again_while_it_reads_limits_changes_none(
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a limit that the first one sets, the second one would not know that tierd has set it."""
+    site.creation = SimulatedObjectCreation(site.cluster)
+    site.restart(drain={"stop_new_objects": True})
+    site.run(until=5)
+    drain(site)
+    before, limits, orders = site.creation.limits(NAME), site.creation.limits, ["begin", "end"]
+
+    def changed_meanwhile(target: str) -> Mapping[str, int]:
+        found = limits(target)
+        while orders:
+            ask(site.socket, {"request": "drain-target", "target": NAME, "act": orders.pop()})
+        return found
+
+    monkeypatch.setattr(site.creation, "limits", changed_meanwhile)
+    site.service.daemon.drains.step()
+    run_to(site, "empty")
+    assert (orders, set(limits(NAME).values())) == ([], {0})
+    ask(site.socket, {"request": "drain-target", "target": NAME, "act": "end"})
+    site.run(until=site.cluster.now + 10)
+    assert limits(NAME) == before
 
 
 def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,9 +92,10 @@ def test_a_file_that_is_not_what_was_chosen() -> None:
     lustre = MiniLustre()
     node = lustre.create("/a", b"data")
     facts = read_facts(MiniCalls(lustre), "/a")
-    chosen = Move("/a", FLASH, node.fid, 4)
+    chosen = Move("/a", FLASH, node.fid, 4, objects=checks.objects_digest(facts.layout))
     assert checks.refusal_for(chosen, facts) is None
-    for other in (replace(chosen, fid=Fid(node.fid.sequence, 1)), replace(chosen, size_bytes=5)):
+    for other in (replace(chosen, fid=Fid(node.fid.sequence, 1)), replace(chosen, size_bytes=5),
+                  replace(chosen, objects="other")):
         refusal = checks.refusal_for(other, facts)
         assert refusal is not None
         assert refusal.reason == "changed"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lustre.errors import of_errno
+from lustre.fid import Fid
 from lustre.filesystem import FileFlags, Hsm, HsmFlags
 from lustre.layout.model import Component, Layout
 from lustre.layout.setstripe import setstripe_arguments
@@ -44,11 +45,12 @@ class World(Both):
 
         self.calls.before = before
 
-    def disturbed(self, call: str, act: Callable[[World], object], *, each: bool = False) -> MoveOutcome:
+    def disturbed(self, call: str, act: Callable[[World], object], *, each: bool = False,
+                  layout: Layout = FLASH) -> MoveOutcome:
         """A move, and what somebody does before a call after the exchange."""
         self.calls.lose_reply = call in {"open_fid", "data_version"}  # only then is it looked at by its identity
         self.before_call(call, lambda: act(self), None if each else 1, since="swap_and_close")
-        return self.move()
+        return self.move(layout)
 
     @property
     def pools(self) -> list[str]:
@@ -245,3 +247,15 @@ def test_a_layout_that_grew_after_the_exchange_is_the_one_of_the_copy(
         world.node.store.layout = Layout((first, after[1]), mirror_count=1 + (after[1].mirror_id > 0))
 
     assert world.disturbed("status", grown).result is MoveResult.DONE
+
+
+def test_a_file_with_only_some_objects_of_the_copy_is_doubtful(world: World) -> None:
+    """It has the wanted form, but no exchange leaves this: a part of the data may be elsewhere."""
+    def mixed(_: World) -> None:
+        (part,) = world.node.store.layout.components
+        others = replace(part.objects[1], fid=Fid(1, 1))
+        world.node.store.layout = Layout((replace(part, objects=(part.objects[0], others)),), composite=False)
+
+    two = Layout((Component(pool="flash", stripe_count=2),), composite=False)
+    outcome = world.disturbed("status", mixed, layout=two)
+    assert (outcome.result, outcome.detail) == (MoveResult.DOUBTFUL, "only some of its objects are the copy's")
