@@ -163,7 +163,7 @@ class NatsDispatch(Dispatch):
             return Refusal(Reason.NO_BROKER, f"NATS: {self.connection.trouble}")
         try:
             with self._lock:
-                if self._permit is None or self._permit.generation != self.claim.generation:
+                if self._permit is None:
                     self._write_permit(self.claim.generation, "")
                 self._look_for_movers()
                 self._refused = ""

@@ -324,11 +324,9 @@ class Reader:
 
     def stop(self) -> None:
         self._stopping.set()
-        for lease in self._leases.values():
-            try:
+        with suppress(BrokerError):  # they expire
+            for lease in self._leases.values():
                 lease.give_up()
-            except BrokerError:
-                return  # they expire
 
     def _keep_leases(self) -> None:
         described_at = float("-inf")

@@ -21,7 +21,7 @@ from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import MoveOutcome, MoveResult
 from tierd.acts import Outcome
 from tierd.cluster import messages
-from tierd.cluster.connection import BrokerError, BrokerUnknown, Connection, Delivery, Outgoing
+from tierd.cluster.connection import BrokerError, BrokerUnknown, Bucket, Connection, Delivery, Outgoing
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage, WorkHint
 from tierd.cluster.mover import Mover
@@ -165,6 +165,24 @@ def test_a_long_reason_for_a_pause(world: ClusterWorld) -> None:
     """Nobody could read the permit, and no leader could replace it. The name of a job need not be text."""
     world.dispatch.withdraw(Refusal(Reason.JOB_IDLE, "\udcff" + "x" * 20_000))
     assert messages.decode(Permit, permit_of(world)).held == "\\udcff" + "x" * 1994
+
+
+def test_a_permit_that_nats_may_have_stored_is_written_again(
+        world: ClusterWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Movers would wait for ever for the end of a pause that the leader did not know of."""
+    update, unknown = Bucket.update, [BrokerUnknown(None, "NATS did not answer")]
+
+    def late(bucket: Bucket, key: str, data: bytes, last: int) -> int:
+        found = update(bucket, key, data, last)
+        if unknown:
+            raise unknown.pop()
+        return found
+
+    monkeypatch.setattr(Bucket, "update", late)
+    world.dispatch.withdraw(Refusal(Reason.PAUSED, "night"))
+    world.mover("m1")
+    world.submit(*world.files(1))
+    assert world.pump_until_empty(20.0) == {"done": 1}
 
 
 def test_the_pause_file_of_its_own_node_stops_a_mover(world: ClusterWorld) -> None:

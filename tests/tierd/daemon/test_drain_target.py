@@ -328,8 +328,11 @@ def test_a_paused_or_ended_drain_moves_nothing_even_after_a_kill_and_a_resumed_o
         assert "is ended" in failed(capsys, "drain-target", "OST0004", "--pause", site=site)
     else:
         shown(capsys, "drain-target", "OST0004", "--resume", site=site)
+        site.run(until=site.cluster.now + 5)
+        for again in ("--pause", "--resume"):
+            shown(capsys, "drain-target", "OST0004", again, site=site)
         run_to(site, "empty")
-        assert on_target(site) == []
+        assert (on_target(site), row(site)["passes"]) == ([], 2)
 
 
 def test_files_that_stay_are_named_with_their_reason(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -354,6 +357,10 @@ def test_files_that_stay_are_named_with_their_reason(site: Site, capsys: pytest.
     site.run(until=site.cluster.now + 60)
     run_to(site, "incomplete")
     assert on_target(site) == ["/proj/mine/a", "/proj/mirrored"]
+    for path in on_target(site):
+        site.cluster.namespace.remove(site.cluster.namespace.lookup(path), site.cluster.epoch)
+    shown(capsys, "drain-target", "OST0004", "--resume", site=site)
+    run_to(site, "empty")
 
 
 def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
@@ -450,6 +457,23 @@ def test_a_drain_says_that_it_waits_for_another_mover(site: Site) -> None:
     assert row(site)["examined"] == 0
 
 
+def test_of_two_drains_that_begin_at_the_same_time_one_is_refused(
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.creation = SimulatedObjectCreation(site.cluster)
+    site.restart(drain={"stop_new_objects": True})
+    site.run(until=5)
+    drains, limits, others = site.service.daemon.drains, site.creation.limits, ["root"]
+
+    def begun_meanwhile(target: str) -> Mapping[str, int]:
+        while others:
+            drains.begin(NAME, others.pop())
+        return limits(target)
+
+    monkeypatch.setattr(site.creation, "limits", begun_meanwhile)
+    with pytest.raises(ValueError, match="is running already"):
+        drains.begin(NAME, "another")
+
+
 def test_other_targets_that_are_drained_take_no_files(site: Site) -> None:
     make_files(site, 6)
     site.run(until=5)
@@ -527,7 +551,7 @@ def test_a_drain_during_a_stream_reports_that_it_waits_and_continues(
 
 @pytest.mark.parametrize(("first", "meanwhile", "then"), [
     ("begin", ["pause"], ["resume"]), ("begin", ["pause", "resume"], []), ("begin", ["end", "begin"], []),
-    ("preview", ["begin"], [])])
+    ("preview", ["begin"], []), ("preview", [], ["begin"])])
 def test_files_that_a_walk_found_when_its_drain_was_changed_are_found_again(
         site: Site, monkeypatch: pytest.MonkeyPatch, first: str, meanwhile: list[str], then: list[str]) -> None:
     """The next walk began after the directories of this one, though their files were dropped: it found none."""

@@ -76,9 +76,12 @@ def test_a_job_does_not_learn_what_is_in_a_directory_that_is_closed_to_its_user(
         "user u1001 may not search the directory /proj/secret": 1}
 
 
-def test_a_staging_that_is_repeated_or_named_twice_is_one(site: Site) -> None:
+def test_a_staging_that_is_repeated_or_named_twice_is_one(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     files(site, "/proj/a")
     twice, again = stage(site, "/proj/a", "/proj/a"), stage(site, "/proj/a")
+    monkeypatch.setattr("tierd.act.staging.MAX_OPEN", 1)
+    with pytest.raises(ControlError, match="1 stagings wait or move; at most 1 may"):
+        stage(site, "/proj/b")
     assert len({each.id for each in (*twice.stagings, *again.stagings)}) == 1
     site.run(until=10)
     assert [each.state for each in state(site)] == ["ended"]
@@ -143,15 +146,42 @@ def test_a_deadline_passes_though_tierd_is_paused_meanwhile(site: Site) -> None:
     assert [(each.state, each.succeeded) for each in state(site)] == [("expired", False)]
     assert state(site)[0].sentence == (
         "staged in 0 of 1 file (0 B) of /proj/a before the deadline; 1 not: tierd had not planned it yet")
+    ask(site.socket, {"request": "resume"})
+    stage(site, "/proj/a", seconds=2.0, job="19")
+    site.cluster.advance(5.0)
+    site.run(until=40)
+    assert [(each.state, each.outcomes) for each in state(site, "19")] == [("expired", {})], "nor is it begun late"
 
 
-def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
-    files(site, "/proj/a", "/proj/b")
+def test_a_file_that_moves_for_another_staging_is_not_in_place(site: Site) -> None:
+    """Its job would start without it."""
+    site.restart(limits={"files_per_second": 0.1})
+    files(site, *(f"/proj/d/{name}" for name in "abcd"))
+    stage(site, "/proj/d")
+    stage(site, "/proj/d/d", job="18")
+    site.run(until=10)
+    (found,) = state(site, "18")
+    assert (found.open, found.succeeded) == (False, False)
+    assert found.left_out == {"tierd moves the file for another finding or order already": 1}
+
+
+def test_a_cancelled_job_drops_its_moves(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    files(site, "/proj/a", "/proj/b", "/proj/c")
     stage(site, "/proj/a")
     stage(site, "/proj/b", job="18")
+    stage(site, "/proj/c", job="19")
     ask(site.socket, {"request": "stage-cancel", "job": "17"})
+    layout, planned = site.filesystem.layout, ["/proj/c"]
+
+    def cancelled_while_it_is_planned(path: str) -> Layout | None:
+        if path in planned:
+            planned.clear()
+            ask(site.socket, {"request": "stage-cancel", "job": "19"})
+        return layout(path)
+
+    monkeypatch.setattr(site.filesystem, "layout", cancelled_while_it_is_planned)
     site.run(until=10)
-    assert [each.state for each in (*state(site), *state(site, "18"))] == ["cancelled", "ended"]
+    assert [state(site, job)[0].state for job in ("17", "18", "19")] == ["cancelled", "ended", "cancelled"]
     history = ask(site.socket, {"request": "history"})["entries"]
     assert [entry["place"] for entry in history] == ["/proj/b"]
 
