@@ -16,7 +16,7 @@ from typing import Any
 
 from httpserver.config import WebConfigFile
 from lustre.fid import Fid
-from lustre.layout.model import same_shape
+from lustre.layout.model import Layout, same_shape
 from stack.demo import user_name
 from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, ClaimFolder
@@ -26,7 +26,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import FoundFile, Mover
+from tierd.cluster.mover import Mover
 from tierd.cluster.process import reader_of, serve_mover, serve_reader
 from tierd.cluster.reader import Reader
 from tierd.config.load import load
@@ -49,9 +49,8 @@ class PortEngine(PortMover):
             moved = present is not None and same_shape(present, move.layout)
             yield MoveOutcome(move, MoveResult.ALREADY) if moved else found
 
-    def file(self, fid: Fid) -> FoundFile:
-        path = self._filesystem.path_of(fid)
-        return FoundFile(self._filesystem.status(path).size_bytes, self._filesystem.layout(path))
+    def layout_by_fid(self, fid: Fid) -> Layout | None:
+        return self._filesystem.layout(self._filesystem.path_of(fid))
 
 
 class Node:
@@ -83,8 +82,8 @@ class Node:
 
     def mover(self, settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
         engine = PortEngine(self.filesystem)
-        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, file_by_fid=engine.file,
-                     filesystem=self.filesystem, claims=self.claims, settings=settings, clock=clock)
+        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, engine.layout_by_fid,
+                     self.filesystem, claims=self.claims, settings=settings, clock=clock)
 
     def reader(self, settings: Settings, connection: Connection, clock: SystemClock) -> Reader:
         return reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims, clock=clock)

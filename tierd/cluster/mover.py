@@ -58,19 +58,11 @@ Fault = Callable[[str], None]
 """Called at named points, for tests that end a mover there."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
-    """A file as a mover finds it by its FID."""
-
-    size_bytes: int
-    layout: Layout | None
-
-
-def file_by_fid(calls: Calls, fid: Fid) -> FoundFile:
-    """Open a file by its FID below the mount, and read its facts. Raises OSError."""
+def layout_by_fid(calls: Calls, fid: Fid) -> Layout | None:
+    """Open a file by its FID below the mount, and read its layout. Raises OSError."""
     descriptor = calls.open_fid(fid)
     try:
-        return FoundFile(calls.status(descriptor).size_bytes, calls.layout(descriptor))
+        return calls.layout(descriptor)
     finally:
         calls.close(descriptor)
 
@@ -84,8 +76,8 @@ class Mover:
     connection: Connection
     names: Names
     engine: FileEngine
-    file_by_fid: Callable[[Fid], FoundFile]
-    """As :func:`file_by_fid`, on this mount."""
+    layout_by_fid: Callable[[Fid], Layout | None]
+    """As :func:`layout_by_fid`, on this mount."""
     filesystem: Filesystem
     claims: ClaimFolder
     """With the claim of the leader, on Lustre."""
@@ -339,10 +331,10 @@ class Mover:
         return self._changed(move, file) or move
 
     def _changed(self, move: Move, file: FileToMove) -> MoveOutcome | None:
-        """The outcome for a file that is not as the message says."""
+        """The outcome for a file that is not as the message says. The engine compares its size."""
         assert move.fid is not None
         try:
-            found = self.file_by_fid(move.fid)
+            found = self.layout_by_fid(move.fid)
             named = self.filesystem.status(move.path).fid == move.fid
         except (FileNotFoundError, Stale):
             return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone")
@@ -351,12 +343,9 @@ class Mover:
         why = ""
         if not named:
             why = "the path names another file now"
-        elif found.size_bytes != file.size_bytes:
-            why = f"the file has {found.size_bytes} bytes, and had {file.size_bytes} when it was chosen"
-        elif file.objects and objects_digest(found.layout) != file.objects:
+        elif file.objects and objects_digest(found) != file.objects:
             return self._already(move)
-        elif (file.layout_generation and found.layout is not None
-              and found.layout.generation != file.layout_generation):
+        elif file.layout_generation and found is not None and found.generation != file.layout_generation:
             why = "its layout was changed since it was chosen"
         return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, why) if why else None
 

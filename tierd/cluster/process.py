@@ -27,7 +27,7 @@ from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Mover, file_by_fid
+from tierd.cluster.mover import Mover, layout_by_fid
 from tierd.cluster.reader import MdtReader, Reader
 from tierd.config.settings import Settings
 from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
@@ -109,7 +109,7 @@ def local_mover(settings: Settings, connection: Connection, clock: SystemClock) 
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
     host = host_name()
     return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
-                 file_by_fid=partial(file_by_fid, calls), filesystem=filesystem, claims=claims, settings=settings,
+                 layout_by_fid=partial(layout_by_fid, calls), filesystem=filesystem, claims=claims, settings=settings,
                  clock=clock, nids=partial(own_nids, tree))
 
 

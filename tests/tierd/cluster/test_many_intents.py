@@ -34,7 +34,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import FoundFile, Mover
+from tierd.cluster.mover import Mover
 from tierd.config.act import ActSettings, ClaimSettings, MoverSettings
 from tierd.config.settings import Settings
 from tierd.model import Action
@@ -87,8 +87,8 @@ class FakeLustre(FileEngine):
         held = StripeObject(index, Fid(5, 2 * number + self.on_flash[number]))
         return Layout((Component(pool=pool, objects=(held,)),), composite=False)
 
-    def file(self, fid: Fid) -> FoundFile:
-        return FoundFile(4096, self._layout(fid.object_id))
+    def layout_by_fid(self, fid: Fid) -> Layout:
+        return self._layout(fid.object_id)
 
     def batch(self) -> Any:
         return self
@@ -135,7 +135,7 @@ class Movers:
         connection = Connection(settings.cluster, "mover")
         while not self._end.is_set():
             clock = SystemClock()
-            mover = Mover(name, name, connection, Names(fs), lustre, lustre.file, lustre,  # type: ignore[arg-type]
+            mover = Mover(name, name, connection, Names(fs), lustre, lustre.layout_by_fid, lustre,  # type: ignore[arg-type]
                           folder, settings, clock, fault=self._fault)
             try:
                 while not self._end.is_set():

@@ -25,7 +25,7 @@ from tierd.cluster.connection import BrokerError, BrokerUnknown, Bucket, Connect
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage, WorkHint
 from tierd.cluster.mover import Mover
-from tierd.config.act import ActSettings
+from tierd.config.act import ActSettings, Mode
 from tierd.refusal import Reason, Refusal
 
 
@@ -124,6 +124,7 @@ def test_a_message_that_the_leader_did_not_sign_is_removed(world: ClusterWorld) 
     ({"path": "/elsewhere/0"}, "gone"),
     ({"size_bytes": 99}, "100 bytes, and had 99"),
     ({"objects": "other"}, "its layout was changed"),
+    ({"layout_generation": 9}, "its layout was changed"),
     ({"path": "../etc"}, "not a path"),
     ({"fid": "nonsense"}, "FID"),
     ({"fid": "[0x200000400:0x7777:0x0]"}, "gone"),
@@ -136,6 +137,7 @@ def test_a_message_that_the_leader_did_not_sign_is_removed(world: ClusterWorld) 
 def test_a_message_that_does_not_match_lustre_moves_nothing(world: ClusterWorld, changes: dict[str, Any],
                                                            detail: str) -> None:
     path = world.files(2)[0]
+    world.lustre.pool_members["archive"] = (SOURCE,)
     message = message_for(world, path, **changes)
     if "generation" in changes:
         world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
@@ -144,6 +146,16 @@ def test_a_message_that_does_not_match_lustre_moves_nothing(world: ClusterWorld,
     assert word in {"refused", "gave-way", "stale"}
     assert detail in words
     assert world.pool(path) == "hdd"
+
+
+@pytest.mark.parametrize("by_request", [True, False])
+def test_a_mover_moves_in_a_scope_that_is_only_observed_what_an_administrator_ordered(
+        world: ClusterWorld, by_request: bool) -> None:
+    (path,) = world.files(1)
+    world.settings = replace(world.settings, act=ActSettings(mode=Mode.OBSERVE))
+    word, words = result(world, message_for(world, path, by_request=by_request))
+    assert (word, words, world.pool(path)) == (("done", "", "flash") if by_request else (
+        "refused", "the mode of its scope allows no moves", "hdd"))
 
 
 def test_a_message_of_another_file_system_or_target_is_removed(world: ClusterWorld) -> None:

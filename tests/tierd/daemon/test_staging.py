@@ -13,6 +13,7 @@ import pytest
 from lustre.layout.model import Component, Layout
 from tests.tierd.later import Later
 from tests.tierd.site import Site, fetched, shown
+from tierd.act.staging import StagingState
 from tierd.clock import SystemClock
 from tierd.config.act import GeneralLimits, Mode
 from tierd.config.scopes import Scope
@@ -136,6 +137,9 @@ def test_a_file_that_came_to_flash_before_its_turn_is_counted(site: Site) -> Non
 
 def test_a_deadline_passes_though_tierd_is_paused_meanwhile(site: Site) -> None:
     files(site, "/proj/a")
+    stage(site, "/proj/a", seconds=2.0, job="16")
+    site.cluster.advance(5.0)
+    assert state(site, "16")[0].state == "expired", "even while a thread of tierd hangs"
     assert stage(site, "/proj/a", seconds=20.0).stagings
     ask(site.socket, {"request": "pause", "reason": "night"})
     site.run(until=10)
@@ -170,7 +174,9 @@ def test_a_cancelled_job_drops_its_moves(site: Site, monkeypatch: pytest.MonkeyP
     stage(site, "/proj/a")
     stage(site, "/proj/b", job="18")
     stage(site, "/proj/c", job="19")
+    (seen, *_), stager = site.service._stager._snapshot(), site.service._stager
     ask(site.socket, {"request": "stage-cancel", "job": "17"})
+    stager._end(seen, StagingState.ENDED)  # as by another thread
     layout, planned = site.filesystem.layout, ["/proj/c"]
 
     def cancelled_while_it_is_planned(path: str) -> Layout | None:
@@ -230,19 +236,21 @@ def test_a_folder_waits_for_the_files_that_move_for_one_around_it(site: Site, fi
 
 def test_an_abandoned_staging_is_cancelled(site: Site) -> None:
     site.restart(limits=GeneralLimits(files_per_second=0.1))
-    files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
-    stage(site, "/proj/d")
-    stage(site, "/proj/b", direction="demote", job="18")
+    site.cluster.make_directory("/proj/out").layout = Layout((Component(pool="flash"),), composite=False)
+    files(site, *(f"/proj/{way}/{number}" for number in range(60) for way in ("d", "out")))
+    stage(site, "/proj/d", "/proj/none")
+    stage(site, "/proj/out", direction="demote", job="18")
     for second in (20, 40):
         site.run(until=second)
         assert state(site)[0].open
     with pytest.raises(ControlError, match="its moves are dropped when the job is cancelled"):
         ask(site.socket, {"request": "undo", "id": "O1"})
     site.run(until=85)
-    (gone,) = state(site)
+    gone, _ = state(site)
     assert gone.state == "cancelled"
     assert gone.left_out["cancelled"] > 30
-    assert not site.service._stager._silent_seconds
+    assert state(site, "18")[0].open, "a job that has ended asks no more"
+    assert set(site.service._stager._silent_seconds) == {"18"}
 
 
 def test_a_clock_that_is_set_abandons_no_staging(site: Site) -> None:
