@@ -329,4 +329,4 @@ def missing_files(staging: Staging) -> dict[str, int]:
 
 def succeeded(staging: Staging, reasons: dict[str, int]) -> bool:
     """Whether every file is where the job wants it."""
-    return staging.state == StagingState.ENDED and not staging.left_out and not staging.dropped and not reasons
+    return staging.state == StagingState.ENDED and not staging.left_out and not reasons

@@ -278,6 +278,22 @@ def test_a_doubtful_file_stops_the_mover(world: ClusterWorld) -> None:
     assert mover.state().stopped.startswith("/d/\\udcff: the project was")
 
 
+def test_a_layout_that_changes_after_the_mover_has_looked_at_it_stays(world: ClusterWorld) -> None:
+    (path,) = world.files(1)
+    node = world.lustre.names[path]
+
+    def changed(point: str) -> None:
+        if point == "begin":
+            (part,) = node.store.layout.components
+            node.store.layout = Layout((replace(part, objects=part.objects * 2),), composite=False)
+
+    mover = world.mover("m1", changed, start=False)
+    handed_over(world, path)
+    stepping_once(world, mover)
+    assert [(str(each.result), each.detail) for each in world.ended()] == [
+        ("refused", "its layout was changed since it was chosen (m1)")]
+
+
 def given_back_and_delivered_anew(world: ClusterWorld) -> str:
     """A file that a mover gave back. Its message is delivered as for the first time, as after a kill of the server."""
     (path,) = world.files(1)
@@ -341,6 +357,7 @@ def test_a_result_waits_while_nats_has_no_leader_for_its_stream(world: ClusterWo
     until(lambda: any("NATS refuses a result" in words for words in world.log), "it was refused")
     messages.declare(connection, world.names, 1)
     assert [str(each.result) for each in world.ended()] == ["done"]
+    assert world.dispatch.counts.expired == 0, "it came"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -577,20 +594,21 @@ def test_a_result_with_an_odd_number_does_not_end_the_leader(world: ClusterWorld
     assert world.dispatch.counts.refused == 1  # type: ignore[attr-defined]
 
 
-def test_a_forged_result_ends_no_act(world: ClusterWorld) -> None:
-    """A stolen mover key may publish results, but cannot sign them."""
+@pytest.mark.parametrize("generation", [0, 1])
+def test_a_forged_result_ends_no_act(world: ClusterWorld, generation: int) -> None:
+    """A stolen mover key may publish results, but cannot sign them. Those for an earlier leader nobody can verify."""
     (path,) = world.files(1)
     world.mover("m1", start=False)
     handed_over(world, path)
     (message,) = world.dispatch._sent.values()  # type: ignore[attr-defined]
     fid = str(world.lustre.names[path].fid)
-    forged = ResultMessage(message.id, world.names.fs, world.claim.generation, "thief", 1,
+    forged = ResultMessage(message.id, world.names.fs, generation, "thief", 1,
                            (messages.FileResult(next(iter(message.moves)), fid, MoveResult.DONE),))
     thief = world.connection("mover")
     thief.publish(world.names.result_subject("thief"), messages.signed(messages.encode(forged), "guessed"))
     assert world.gate.pump(world.clock.now() + 0.5) == []
     assert world.gate.under_way == 1
-    assert world.dispatch.counts.refused == 1  # type: ignore[attr-defined]
+    assert world.dispatch.counts.refused == generation  # type: ignore[attr-defined]
 
 
 def test_a_leader_that_was_replaced_takes_no_result_of_the_next_one(world: ClusterWorld) -> None:

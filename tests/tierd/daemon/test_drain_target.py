@@ -145,6 +145,11 @@ def test_a_drain_ends_though_other_moves_go_on(site: Site) -> None:
     other = Action(ActKind.MIGRATE, plain(3), "", (OrderKind.SUBMISSION, "robinhood", "/other"), path="/other/large")
     site.service.gate._open[10**6] = QueuedMove(other, 99)
     drain(site)
+    (begun,) = site.service.daemon.drains.all
+    site.service.gate._open[10**6 + 1] = QueuedMove(replace(other, finding=begun.key), 99)
+    site.run(until=site.cluster.now + 60)
+    assert (row(site)["phase"], row(site)["passes"]) == ("running", 1), "its own have to end first"
+    del site.service.gate._open[10**6 + 1]
     run_to(site, "empty")
 
 
@@ -393,6 +398,7 @@ def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
     site.kill()  # before the limits are given back
     site.run(until=site.cluster.now + 10)
     assert site.creation.limits(NAME) == before
+    assert drains_from_json(site.service.journal.state()["drains"])[NAME].limits == {}
     assert row(site)["stopped_mdts"] == []
 
 
@@ -602,6 +608,33 @@ def test_while_acts_are_held_back_an_end_does_not_claim_that_new_objects_are_all
     site.run(until=site.cluster.now + 10)
     assert "  new objects: allowed again for " in shown(capsys, "drain-target", "OST0004", "--show", site=site)
     assert list(site.creation.limits(NAME).values()) == [20_000, 500]
+
+
+def test_an_end_names_the_mdt_for_which_new_objects_stay_stopped(
+        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    site.creation = SimulatedObjectCreation(site.cluster)
+    site.restart(drain={"stop_new_objects": True})
+    site.run(until=5)
+    drain(site)
+    run_to(site, "empty")
+    set_limit = site.creation.set_limit
+
+    def fails_for_one(target: str, mdt: str, count: int) -> None:
+        if mdt == "MDT0001":
+            raise OSError(5, "Input/output error")
+        set_limit(target, mdt, count)
+
+    with monkeypatch.context() as away:
+        away.setattr(site.creation, "set_limit", fails_for_one)
+        shown(capsys, "drain-target", "OST0004", "--end", site=site)
+        site.run(until=site.cluster.now + 10)
+    assert list(site.creation.limits(NAME).values()) == [20_000, 0]
+    words = "new objects cannot be allowed again for MDT0001: Input/output error"
+    assert words in shown(capsys, "drain-target", site=site)
+    assert words in failed(capsys, "drain-target", "OST0004", "--yes", site=site)
+    site.run(until=site.cluster.now + 10)
+    assert list(site.creation.limits(NAME).values()) == [20_000, 20_000]
+    assert words not in shown(capsys, "drain-target", site=site)
 
 
 def test_a_drain_that_is_ended_and_begun_again_while_it_reads_limits_changes_none(

@@ -159,7 +159,8 @@ def test_an_order_of_no_bytes_is_a_slip(capsys: pytest.CaptureFixture[str]) -> N
     assert "'0' is less than 1 byte" in capsys.readouterr().err
 
 
-def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(
+        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         site.cluster.make_file(f"/proj/keep/{number}", 1000)
     said = shown(capsys, "promote", "/proj/keep", "--max-files", "3", "--preview", site=site)
@@ -168,6 +169,10 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, caps
     said = shown(capsys, "promote", "/proj/keep", "--max-bytes", "2500", "--preview", site=site)
     assert "would queue 2 files" in said
     assert "this file and all further ones: the limit of 1000 files or 2 kB is reached (tierctl promote " in said
+    with monkeypatch.context() as slow:
+        slow.setattr("tierd.daemon.changes.ORDER_LOOKUP_SECONDS", -1.0)
+        assert "the time limit of one order is reached; split the order" in failed(
+            capsys, "promote", "/proj/keep", site=site)
     site.filesystem.set_xattr("/proj/keep", "user.tierd", b"off")
     shown(capsys, "promote", "/proj/keep", site=site)
     site.run(until=10)
