@@ -432,8 +432,8 @@ class Drains:
             return []
         self.space = self._filesystem.space()
         fill = {target: TargetFill(room.size_bytes, room.avail_bytes) for target, room in self.space.items()}
-        # no drain fills what another one empties
-        closed = {ost_index(target) for target in {*self._gate.queue.closed, *self.targets, drain.target}}
+        # of other drains too: no drain fills what another one empties
+        closed = {ost_index(target) for target in {*self._gate.queue.closed, drain.target}}
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
         own = ost_index(drain.target)
         actions = []

@@ -18,7 +18,7 @@ from tests.tierd.cluster.cluster_world import ClusterWorld, SimpleClock, over_na
 from tierd.act.claim import ClaimFolder
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.moves import MoveOutcome, MoveResult
+from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.acts import Outcome
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerUnknown, Bucket, Connection, Delivery, Outgoing
@@ -278,20 +278,12 @@ def test_a_doubtful_file_stops_the_mover(world: ClusterWorld) -> None:
     assert mover.state().stopped.startswith("/d/\\udcff: the project was")
 
 
-def test_a_layout_that_changes_after_the_mover_has_looked_at_it_stays(world: ClusterWorld) -> None:
-    (path,) = world.files(1)
-    node = world.lustre.names[path]
-
-    def changed(point: str) -> None:
-        if point == "begin":
-            (part,) = node.store.layout.components
-            node.store.layout = Layout((replace(part, objects=part.objects * 2),), composite=False)
-
-    mover = world.mover("m1", changed, start=False)
-    handed_over(world, path)
-    stepping_once(world, mover)
-    assert [(str(each.result), each.detail) for each in world.ended()] == [
-        ("refused", "its layout was changed since it was chosen (m1)")]
+def test_the_engine_checks_what_the_message_says_again(world: ClusterWorld) -> None:
+    message = message_for(world, *world.files(1), own_mirrors=True)
+    (file,) = message.files
+    move = world.mover("m1", start=False)._checked(message, file)
+    assert isinstance(move, Move)
+    assert (move.size_bytes, move.objects, move.own_mirrors) == (100, file.objects, True)
 
 
 def given_back_and_delivered_anew(world: ClusterWorld) -> str:
@@ -560,25 +552,6 @@ def test_a_leader_of_an_earlier_generation_cannot_write_the_permit(world: Cluste
     assert "generation 2 is at work" in trouble.sentence
 
 
-def test_a_mover_that_cannot_read_the_claim_returns_the_message(world: ClusterWorld) -> None:
-    """Lustre does not answer on its node: it moves nothing, and another mover gets the message."""
-    (path,) = world.files(1)
-    cut_off = world.mover("cut-off", start=False)
-
-    class Hanging:
-        def names(self) -> list[str]:
-            raise OSError(5, "Input/output error")
-
-    cut_off.claims = Hanging()  # type: ignore[assignment]
-    handed_over(world, path)
-    hint(cut_off)
-    assert cut_off.step() == "lustre-OST0002"
-    assert (cut_off.results, world.pool(path)) == ({}, "hdd")
-    assert "cannot be read" in world.log[-1]
-    world.mover("other")
-    assert world.pump_until_empty() == {"done": 1}
-
-
 @pytest.mark.parametrize(("number", "odd"), [
     (b'"act":7', b'"act":%d' % (1 << 63)), (b'"seconds":0.0', b'"seconds":NaN'),
     (b'"seconds":0.0', b'"seconds":Infinity')])
@@ -672,16 +645,23 @@ def test_a_mover_that_is_paused_on_its_node_takes_no_message(world: ClusterWorld
     assert paused.state().threads == 2
 
 
-def test_a_mover_without_the_mount_leaves_messages_to_others(world: ClusterWorld) -> None:
+class Hanging(ClaimFolder):
+    def names(self) -> list[str]:
+        raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize(("claims", "words"), [(ClaimFolder, "not mounted here"), (Hanging, "Input/output error")])
+def test_a_mover_without_lustre_leaves_messages_to_others(
+        world: ClusterWorld, claims: type[ClaimFolder], words: str) -> None:
     """It reported all files as not begun, and could not sign that: each failed after two deadlines."""
     unmounted = world.mover("unmounted", start=False)
-    unmounted.claims = ClaimFolder(world.folder / "not mounted")
+    unmounted.claims = claims(world.folder / "not mounted")
     begun(world, unmounted)
     until(lambda: reason(world) is None, "ready")
     paths = world.files(8)
     world.submit(*paths)
     world.gate.pump(world.clock.now() + 0.2)
-    until(lambda: "not mounted here" in world.log[-1], "it has taken a message")
+    until(lambda: words in world.log[-1], "it has taken a message")
     world.mover("works")
     assert world.pump_until_empty() == {"done": 8}
     assert world.dispatch.counts.refused == world.dispatch.counts.expired == 0  # type: ignore[attr-defined]
