@@ -112,11 +112,14 @@ def result(world: ClusterWorld, message: MoveMessage, secret: str | None = None)
     return str(file.result), file.detail
 
 
-def test_a_message_that_the_leader_did_not_sign_is_removed(world: ClusterWorld) -> None:
+@pytest.mark.parametrize(("changes", "secret", "why"), [
+    ({}, "stolen NATS key", "the signature"), ({"fs": "other"}, None, "it belongs to other lustre-OST0002")])
+def test_a_message_that_is_not_of_the_leader_is_removed(
+        world: ClusterWorld, changes: dict[str, Any], secret: str | None, why: str) -> None:
     (path,) = world.files(1)
-    assert sent(world, message_for(world, path), "stolen NATS key") is None
+    assert sent(world, message_for(world, path, **changes), secret) is None
     assert world.pool(path) == "hdd"
-    assert "refused a message from NATS: the signature" in world.log[-1]
+    assert f"refused a message from NATS: {why}" in world.log[-1]
 
 
 @pytest.mark.parametrize(("changes", "detail"), [
@@ -158,12 +161,6 @@ def test_a_mover_moves_in_a_scope_that_is_only_observed_what_an_administrator_or
         "refused", "the mode of its scope allows no moves", "hdd"))
 
 
-def test_a_message_of_another_file_system_or_target_is_removed(world: ClusterWorld) -> None:
-    (path,) = world.files(1)
-    assert sent(world, message_for(world, path, fs="other")) is None
-    assert world.pool(path) == "hdd"
-
-
 def test_while_moves_are_held_no_file_is_begun(world: ClusterWorld) -> None:
     (path,) = world.files(1)
     message = message_for(world, path)
@@ -195,6 +192,10 @@ def test_a_permit_that_nats_may_have_stored_is_written_again(
     world.mover("m1")
     world.submit(*world.files(1))
     assert world.pump_until_empty(20.0) == {"done": 1}
+    connection = world.dispatch.connection  # type: ignore[attr-defined]
+    connection.call(lambda _: connection.jetstream.delete_stream(world.names.moves))
+    world.submit(*world.files(2)[1:])
+    assert world.pump_until_empty(20.0)["done"] == 1, "what was declared is declared again"
 
 
 def test_the_pause_file_of_its_own_node_stops_a_mover(world: ClusterWorld) -> None:
@@ -520,8 +521,9 @@ def test_a_move_without_a_result_is_decided_by_the_file(world: ClusterWorld) -> 
     assert not world.gate.under_way
 
 
-def test_a_stale_result_of_a_file_that_was_moved_is_done(world: ClusterWorld) -> None:
-    """A mover dies after the exchange. Another one gets the message too late, and reports it as stale."""
+@pytest.mark.parametrize("reported", ["stale", "refused"])
+def test_a_file_that_was_moved_is_done_whatever_the_next_mover_reports(world: ClusterWorld, reported: str) -> None:
+    """A mover dies after the exchange. Another one gets the message too late, or after a user has written."""
     (path,) = world.files(1)
     dying = world.mover("dies", dying_at("exchanged"), start=False)
     late = world.mover("late", start=False)
@@ -531,14 +533,16 @@ def test_a_stale_result_of_a_file_that_was_moved_is_done(world: ClusterWorld) ->
         dying.step()
     with world.lock:
         world.lustre.process_died()
+        if reported == "refused":
+            world.lustre.write(path, b"more", 100)
 
     def taken() -> bool:
-        late.stopped = "by hand"  # a mover that begins nothing reports its files as stale
+        late.stopped = "by hand" if reported == "stale" else ""  # a stopped one begins nothing
         hint(late)
         return late.step() != ""
 
     until(taken, "the message is delivered again")
-    assert late.results == {"stale": 1}
+    assert late.results == {reported: 1}
     assert [str(each.result) for each in world.ended()] == ["done"]
     assert (world.gate.waiting, world.outcomes()) == (0, {path: "done"})
 

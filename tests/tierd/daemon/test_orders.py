@@ -169,6 +169,9 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(
     said = shown(capsys, "promote", "/proj/keep", "--max-bytes", "2500", "--preview", site=site)
     assert "would queue 2 files" in said
     assert "this file and all further ones: the limit of 1000 files or 2 kB is reached (tierctl promote " in said
+    with monkeypatch.context() as nearly_full:
+        nearly_full.setattr("tierd.act.orders.reserved", lambda room, _: room.avail_bytes["flash"] - 2500)
+        assert "would queue 2 files" in shown(capsys, "promote", "/proj/keep", "--preview", site=site)
     with monkeypatch.context() as slow:
         slow.setattr("tierd.daemon.changes.ORDER_LOOKUP_SECONDS", -1.0)
         assert "the time limit of one order is reached; split the order" in failed(
