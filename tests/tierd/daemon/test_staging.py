@@ -157,17 +157,6 @@ def test_a_deadline_passes_though_tierd_is_paused_meanwhile(site: Site) -> None:
     assert [(each.state, each.outcomes) for each in state(site, "19")] == [("expired", {})], "nor is it begun late"
 
 
-def test_a_file_that_moves_for_another_staging_is_not_in_place(site: Site) -> None:
-    """Its job would start without it."""
-    site.restart(limits={"files_per_second": 0.1})
-    files(site, *(f"/proj/d/{name}" for name in "abcd"))
-    stage(site, "/proj/d")
-    stage(site, "/proj/d/d", job="18")
-    site.run(until=10)
-    (found,) = state(site, "18")
-    assert (found.open, found.succeeded) == (False, False)
-    assert found.left_out == {"tierd moves the file for another finding or order already": 1}
-
 
 def test_a_cancelled_job_drops_its_moves(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     files(site, "/proj/a", "/proj/b", "/proj/c")
