@@ -22,7 +22,7 @@ if not compiled.AVAILABLE:
 TREE = "2.17.57/tree-load-1"
 NODE = b'fs="100%",target="OST0000"'
 counts = st.lists(st.integers(0, 1 << 50), min_size=1, max_size=20)
-keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=4).map(tuple)
+keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=7).map(tuple)
 summands = st.lists(st.one_of(st.integers(0, 50), st.integers(-(1 << 66), 1 << 66), st.just((1 << 63) - 1)), max_size=6)
 
 

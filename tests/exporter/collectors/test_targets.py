@@ -45,7 +45,8 @@ def test_duration_of_disk_io_by_size(grow, exporter, samples) -> None:
 
 
 @pytest.mark.parametrize(("status", "recovering"), [
-    ("INACTIVE", "0"), ("COMPLETE", "0"), ("RECOVERING", "1"), ("WAITING_FOR_CLIENTS", "1"), ("NONSENSE", "1"),
+    ("INACTIVE", "0"), ("COMPLETE", "0"), ("RECOVERING", "1"), ("WAITING_FOR_CLIENTS", "1"), ("WAITING", "1"),
+    ("NONSENSE", "1"),
 ])  # fmt: skip
 def test_only_a_target_that_says_so_is_done_with_recovery(grow, exporter, samples, status, recovering) -> None:
     root = grow({
