@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -107,31 +106,16 @@ def written(tmp_path: Path) -> Callable[[str, str], Path]:
     return lambda release, role: unfold(release, role, tmp_path / release / role)
 
 
-@dataclass(frozen=True)
-class Tape:
-    """A recorded time series, of which some snapshots are unpacked."""
-
-    about: dict[str, dict[str, dict[str, str]]]
-    root: Path
-
-    def snapshot(self, number: int) -> Path:
-        return self.root / f"{number:03}"
-
-
 @pytest.fixture(scope="session")
-def snapshots(tape: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Tape]:
-    """``snapshots("noisy-create-1m", 0, 20)`` unpacks those snapshots of the tape."""
-    done: dict[tuple[str, int], Path] = {}
-    roots: dict[str, Path] = {}
+def snapshots(tape: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """``snapshots("noisy-create-1m", 3)`` is a folder with ``proc`` and ``sys`` as they were then."""
+    roots: dict[tuple[str, int], Path] = {}
 
-    def unpacked(name: str, *numbers: int) -> Tape:
-        folder = tape(name)
-        root = roots.setdefault(name, tmp_path_factory.mktemp(name))
-        missing = {f"{number:03}" for number in numbers if (name, number) not in done}
-        if missing:
-            unpack(folder / "tape.tar.xz", root, lambda member: member.split("/")[0] in missing)
-            done.update({(name, int(number)): root for number in missing})
-        return Tape(json.loads((folder / "tape.json").read_text()), root)
+    def unpacked(name: str, number: int) -> Path:
+        if (name, number) not in roots:
+            roots[name, number] = tmp_path_factory.mktemp(name)
+            unpack(tape(name) / "tape.tar.xz", roots[name, number], lambda member: member.startswith(f"{number:03}/"))
+        return roots[name, number] / f"{number:03}"
 
     return unpacked
 

@@ -42,11 +42,6 @@ def test_output_is_written_whole_and_readable(capture, tmp_path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_output_that_cannot_be_written_is_an_error_in_one_line(capture, tmp_path, capsys) -> None:
-    assert main(["--output", str(tmp_path / "no" / "file"), *roots(capture("2.17.57/tree-idle"))]) == 1
-    assert re.fullmatch(r"lustre-exporter: cannot write .*: No such file or directory\n", capsys.readouterr().err)
-
-
 def test_output_replaces_files_only(capture, tmp_path, capsys) -> None:
     device, link, target = tmp_path / "null", tmp_path / "stdout", tmp_path / "lustre.prom"
     os.mkfifo(device)

@@ -23,16 +23,6 @@ def flat(families) -> dict:
             for family in families for sample in family.samples}  # fmt: skip
 
 
-@pytest.mark.parametrize("tree", TREES)
-@pytest.mark.parametrize("per_target", [False, True])
-def test_both_strict_parsers_read_the_same_samples(capture, exporter, samples, tree, per_target) -> None:
-    running = exporter(capture(tree), osc_per_target=per_target)
-    text = running.scrape()
-    plain = flat(text_parser(text.decode()))
-    assert plain == flat(openmetrics_parser(running.scrape(openmetrics=True).decode()))
-    assert len(plain) == len(samples(text))
-
-
 def test_own_metrics_are_part_of_both(capture, exporter) -> None:
     running = exporter(capture(TREES[0]))
     own = registry(running.scraper)

@@ -32,20 +32,20 @@ def test_every_target_by_itself(capture, exporter) -> None:
 
 
 def test_two_mounts_of_one_file_system(snapshots, exporter) -> None:
-    compare("2.17.57-noisy-create-1m-003", exporter(snapshots("noisy-create-1m", 3).snapshot(3)).scrape())
+    compare("2.17.57-noisy-create-1m-003", exporter(snapshots("noisy-create-1m", 3)).scrape())
 
 
 @pytest.mark.parametrize("name", ["noisy-create-1m", "control-slow-disk"])
 def test_a_later_scrape_shows_what_an_exporter_started_then_shows(snapshots, exporter, tmp_path, name) -> None:
-    tape, link = snapshots(name, 3, 20), tmp_path / "now"
-    link.symlink_to(tape.snapshot(3))
+    link = tmp_path / "now"
+    link.symlink_to(snapshots(name, 3))
     running = exporter(link)
     earlier = running.scrape()
     link.unlink()
-    link.symlink_to(tape.snapshot(20))
+    link.symlink_to(snapshots(name, 20))
     later = running.scrape()
     assert later != earlier
-    assert later.splitlines() == exporter(tape.snapshot(20)).scrape().splitlines()
+    assert later.splitlines() == exporter(snapshots(name, 20)).scrape().splitlines()
 
 
 def test_every_family_has_a_sample_in_some_exposition() -> None:

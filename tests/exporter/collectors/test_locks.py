@@ -22,17 +22,6 @@ def test_locks_of_many_targets_are_as_many_series_as_of_one(grow, exporter, samp
     assert shown(samples, text, "lustre_ldlm_locks", "namespace") == {"osc": "250"}
 
 
-def test_a_number_that_wrapped_is_left_out_of_the_sum_and_counted(grow, exporter, samples) -> None:
-    running = exporter(grow(
-        namespace("filter-lustre-OST0000_UUID", lock_count=-3, lock_timeouts=-1)
-        | namespace("filter-lustre-OST0001_UUID", lock_count=7, lock_timeouts=2)
-    ))  # fmt: skip
-    text = running.scrape()
-    assert shown(samples, text, "lustre_ldlm_locks", "namespace") == {"ost": "7"}
-    assert shown(samples, text, "lustre_ldlm_lock_timeouts_total", "namespace") == {"ost": "2"}
-    assert running.skipped() == {"ldlm.namespaces.*.lock_count": 1, "ldlm.namespaces.*.lock_timeouts": 1}
-
-
 def test_lock_counters_survive_a_target_that_moves_to_another_server(grow, exporter, samples) -> None:
     root = grow(namespace("filter-lustre-OST0000_UUID", lock_timeouts=5)
                 | namespace("filter-lustre-OST0001_UUID", lock_timeouts=2))  # fmt: skip

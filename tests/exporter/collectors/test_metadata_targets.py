@@ -5,14 +5,6 @@ from __future__ import annotations
 from tests.exporter.collectors.families import DEBUG, SYSFS, shown
 
 SCRUB = f"{DEBUG}/osd-ldiskfs/lustre-OST0000/oi_scrub"
-CHECK = f"{DEBUG}/mdd/lustre-MDT0000/lfsck_namespace"
-
-
-def test_a_user_ahead_of_the_log_is_omitted_and_counted(grow, exporter, samples) -> None:
-    text = "current_index: 5\nID   index (idle) mask\ncl1   9 (1)\ncl2   4 (1)\n"
-    running = exporter(grow({f"{DEBUG}/mdd/lustre-MDT0000/changelog_users": text}))
-    assert shown(samples, running.scrape(), "lustre_changelog_user_behind_records", "user") == {"cl2": "1"}
-    assert running.skipped() == {"mdd.*.changelog_users": 1}
 
 
 def test_a_run_that_starts_again_begins_at_zero_and_its_ends_continue(grow, exporter, samples) -> None:
@@ -27,11 +19,6 @@ def test_a_run_that_starts_again_begins_at_zero_and_its_ends_continue(grow, expo
     assert shown(samples, before, "lustre_osd_scrub_flag", "flag") == {"inconsistent": "1"}
     assert b"lustre_osd_scrub_flag" not in after
     assert shown(samples, after, "lustre_osd_scrub_state", "state") == {"completed": "1"}
-
-
-def test_a_problem_reported_twice_is_one_series(grow, exporter, samples) -> None:
-    running = exporter(grow({CHECK: "dangling_repaired: 3\ndangling_inconsistent: 4\nflags: auto,auto\n"}))
-    assert len(samples(running.scrape("lfsck"))) == 2
 
 
 def agent(uuid: str, ok: int, errors: int = 0) -> str:

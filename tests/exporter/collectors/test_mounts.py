@@ -1,17 +1,10 @@
-"""A client: its page cache, and sums over the targets of a pool."""
+"""A client: sums over the targets of a pool, and states of connections."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.exporter.collectors.families import DEBUG, MOUNT, shown
-
-
-def test_pages_that_wrapped_are_no_pages(grow, exporter) -> None:
-    text = "unstable_check:            1\nunstable_pages:           -2\nunstable_mb:               0\n"
-    running = exporter(grow({f"{DEBUG}/llite/lustre-{MOUNT}/unstable_stats": text}))
-    assert running.scrape("page_cache").count(b"\nlustre_llite_unstable") == 1
-    assert running.skipped() == {"llite.*.unstable_stats": 1}
 
 
 def test_latencies_of_targets_of_a_pool_are_added_up(grow, exporter, samples) -> None:

@@ -19,15 +19,6 @@ def test_a_departed_client_has_no_series(grow, exporter, samples) -> None:
     assert shown(samples, running.scrape(), name, "nid") == {"10.0.0.2@tcp": "2"}
 
 
-def test_room_that_wrapped_is_no_room(grow, exporter, samples) -> None:
-    numbers = {"kbytestotal": 1000, "kbytesfree": -5, "kbytesavail": -9, "tot_granted": -1, "num_exports": 3}
-    root = grow({f"{SYSFS}/obdfilter/lustre-OST0000/{name}": f"{value}\n" for name, value in numbers.items()})
-    running = exporter(root)
-    shown_names = {name for name, _ in samples(running.scrape("ost"))}
-    assert shown_names == {"lustre_ost_size_bytes", "lustre_ost_exports"}
-    assert set(running.skipped()) == {f"obdfilter.*.{name}" for name in ("kbytesfree", "kbytesavail", "tot_granted")}
-
-
 def test_duration_of_disk_io_by_size(grow, exporter, samples) -> None:
     """The form of ``io_latency_stats_seq_show`` (lprocfs_status_server.c): sizes that did not occur have no line."""
     text = (

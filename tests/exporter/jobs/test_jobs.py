@@ -1,4 +1,4 @@
-"""Jobs: hostile ids, zero counters, the limit and the sum of the rest."""
+"""Jobs: hostile ids, times of readings, the limit and the sum of the rest."""
 
 from __future__ import annotations
 
@@ -12,23 +12,6 @@ def reader(job: str, reads: int, read_bytes: int = 0) -> bytes:
     zero = line("write_bytes", 0, 0, "bytes", []), line("punch", 0, 0, "usecs", [])
     return block(line("read_bytes", reads, read_bytes, "bytes", [("4K", reads)]),
                  line("read", reads, 2 * reads, "usecs", []), *zero, job=job)
-
-
-def test_counters_at_zero_are_left_out(grow, exporter, samples) -> None:
-    text = exporter(grow({OST: stats(reader("dd.0", 3, 100))})).scrape("jobs")
-    found = {(n, dict(k).get("operation"), dict(k).get("le")): v for (n, k), v in samples(text).items()}
-    assert found == {
-        ("lustre_job_read_bytes_total", None, None): "100",
-        ("lustre_job_operations_total", "read", None): "3",
-        ("lustre_job_operation_seconds_total", "read", None): "0.000006",
-        ("lustre_job_io_size_bytes_bucket", None, "4096.0"): "3",
-        ("lustre_job_io_size_bytes_bucket", None, "+Inf"): "3",
-        ("lustre_job_io_size_bytes_sum", None, None): "100",
-        ("lustre_job_io_size_bytes_count", None, None): "3",
-        ("lustre_jobs", None, None): "1",
-        ("lustre_jobs_idle", None, None): "0",
-        ("lustre_jobs_read_timestamp_seconds", None, None): "1800000000.000",
-    }
 
 
 def test_of_a_job_listed_twice_the_first_counts(grow, exporter, samples) -> None:
