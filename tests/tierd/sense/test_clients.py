@@ -1,4 +1,4 @@
-"""Counters of clients: from parameter files, from an exporter, and two looks at them."""
+"""Counters of clients: impossible ones, and two looks at them. Those of real clients are in test_near_and_far."""
 
 from __future__ import annotations
 
@@ -20,65 +20,10 @@ from tierd.sense.http_client import SourceError
 from tierd.sense.nodes import ClientPoller, client_load, mounts_of_node
 
 POOLS = {f"lustre-OST000{n}": "flash" if n < 2 else "hdd" for n in range(6)}
-GOLDEN = Path(__file__).parent.parent.parent / "golden"
 
 
 def rpcs_of(load: ClientLoad) -> dict[tuple[str, str, str], RpcLoad]:
     return {(each.kind, each.pool, each.direction): each for each in load.rpcs}
-
-
-@pytest.fixture
-def real(capture: Callable[[str], Path]) -> ClientLoad:
-    root = capture("2.17.57/tree-load-2")
-    (found,) = nodes.read_mounts(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
-    return found
-
-
-def test_a_real_client(real: ClientLoad) -> None:
-    assert real.fsname == "lustre"
-    assert (real.read_ahead["hits"], real.read_ahead["readpage_not_consecutive"]) == (29574, 8037)
-    assert real.statahead == {"started": 42, "wrong": 1, "hits": 27088, "misses": 107}
-    assert (real.read_ahead_bytes, real.read_ahead_file_bytes, real.statahead_max) == (256 << 20, 64 << 20, 128)
-    written = rpcs_of(real)["osc", "hdd", "write"]
-    assert (written.max_in_flight, written.max_pages, written.pages[1024], written.in_flight[9]) == (8, 1024, 132, 29)
-    assert rpcs_of(real)["mdc", "MDT0000", "modify"].max_in_flight == 7
-    assert real.fabric_driver == {}, "no such adapter"
-
-
-@pytest.mark.parametrize("name", ["2.17.57-tree-load-2", "2.17.57-tree-load-1-per-target"])
-def test_an_exporter_gives_the_same_values(name: str, capture: Callable[[str], Path]) -> None:
-    root = capture(f"2.17.57/{name.removeprefix('2.17.57-').removesuffix('-per-target')}")
-    (near,) = nodes.read_mounts(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
-    (far,) = nodes.parse_mounts((GOLDEN / f"{name}.prom").read_bytes(), "http://n17:9169/metrics")
-    assert (far.client, far.fsname) == ("n17", "lustre")
-    for of in (("osc", "hdd", "write"), ("osc", "flash", "read")):
-        assert rpcs_of(far)[of] == rpcs_of(near)[of], of
-    if "per-target" in name:
-        return  # that one shows object storage clients only
-    assert rpcs_of(far)["mdc", "MDT0001", "modify"] == rpcs_of(near)["mdc", "MDT0001", "modify"]
-    assert far.statahead == near.statahead
-    assert {n: far.read_ahead[n] for n in ("hits", "misses")} == {n: near.read_ahead[n] for n in ("hits", "misses")}
-    assert (far.read_ahead_bytes, far.statahead_max) == (near.read_ahead_bytes, near.statahead_max)
-
-
-def test_the_omni_path_driver_of_a_client(capture: Callable[[str], Path], tmp_path: Path) -> None:
-    root = capture("2.17.57/tree-load-2")
-    (tmp_path / "sys").mkdir()
-    for name in ("fs", "kernel"):
-        (tmp_path / "sys" / name).symlink_to(root / "sys" / name)
-    folder = tmp_path / "sys" / "module" / "hfi1" / "parameters"
-    folder.mkdir(parents=True)
-    for name, text in {"krcvqs": "2,0,0", "cap_mask": "0x4c09a09cbba", "piothreshold": "N", "ifs_aligned": "1"}.items():
-        (folder / name).write_text(f"{text}\n")
-    (near,) = nodes.read_mounts(Tree(Roots.of(root / "proc", tmp_path / "sys")), POOLS)
-    assert near.fabric_driver == {"krcvqs": 2, "cap_mask": 0x4C09A09CBBA}
-    lines = (b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n'
-             b'lustre_llite_statahead_max_entries{fs="l",mount="/m"} 128\n')
-    (far,) = nodes.parse_mounts(lines, "http://n17:9169/metrics")
-    assert far.fabric_driver == {"krcvqs": 2}
-    load = client_load(far, far, 60.0, 30.0)
-    assert load is not None
-    assert load.fabric_driver == {"krcvqs": 2}
 
 
 @pytest.mark.parametrize("line", [
@@ -95,13 +40,13 @@ def test_an_impossible_sample_of_a_client_makes_its_exposition_invalid(line: byt
 
 def made(hits: float, **tables: dict[int, float]) -> ClientLoad:
     rpcs = tuple(RpcLoad("osc", "hdd", name, table, {}, 8.0, 1024.0) for name, table in tables.items())
-    return ClientLoad("n1", "/m", "lustre", 0.0, 0.0, {"hits": hits}, rpcs=rpcs)
+    return ClientLoad("n1", "/m", "lustre", 0.0, 0.0, {"hits": hits}, rpcs=rpcs, fabric_driver={"krcvqs": 2})
 
 
 def test_two_readings_make_a_load() -> None:
     load = client_load(made(100, write={1: 5, 8: 10}), made(150, write={1: 5, 8: 30}), 60.0, 30.0)
     assert load is not None
-    assert (load.read_ahead, load.seconds) == ({"hits": 50}, 30.0)
+    assert (load.read_ahead, load.seconds, load.fabric_driver) == ({"hits": 50}, 30.0, {"krcvqs": 2})
     (rpcs,) = load.rpcs
     assert (dict(rpcs.in_flight), rpcs.rpcs, rpcs.max_in_flight) == ({8: 20}, 20, 8)
 

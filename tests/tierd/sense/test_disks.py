@@ -1,4 +1,4 @@
-"""Disk I/O of servers, from files and from expositions, as differences between readings."""
+"""Disk I/O of servers as differences between readings. Those of real servers are in test_near_and_far."""
 
 from __future__ import annotations
 
@@ -8,36 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.parameters import Roots, Tree
-from tests.conftest import Unpack
 from tests.tierd.sense.clocks import SettableClock
 from tierd.sense.http_client import SourceError
-from tierd.sense.nodes import DiskCounters, DiskPoller, difference, parse_disks, read_disks, single
+from tierd.sense.nodes import DiskCounters, DiskPoller, difference, parse_disks, single
 
 URL = "http://oss1:9169/metrics"
-EXPOSITION = b"""\
-lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="write",le="4096"} 3
-lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="write",le="8192"} 3
-lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="write",le="+Inf"} 10
-lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="read",le="4096"} 9
-lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="0.001"} 4
-lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="0.002"} 6
-lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="read",le="0.008"} 5
-lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="read",le="8192"} 5
-lustre_osd_io_latency_seconds_bucket{fs="l",target="OST0001",direction="write",size="4096",le="0.000512"} 3
-lustre_ost_max_rpc_bytes{fs="l",target="OST0001"} 16777216
-lustre_osd_io_size_bytes_bucket{fs="l",target="MDT0000",direction="write",le="4096"} 3
-"""
-
-
-def test_an_exposition_gives_the_writes_of_object_targets() -> None:
-    (target, counters), = parse_disks(EXPOSITION, URL).items()
-    assert target == "l-OST0001"
-    driven, = parse_disks(EXPOSITION + b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n', URL).values()
-    assert driven.fabric_driver == {"krcvqs": 2}
-    assert counters == DiskCounters({4096: 3, 16384: 7}, {1: 4, 2: 2}, {8: 5}, {4096: {512: 3}}, 16 << 20)
-
-
 @pytest.mark.parametrize("bound", ["soon", "NaN", "-Inf", "1e307"])
 def test_an_impossible_bound_is_an_error_that_names_the_exporter(bound: str) -> None:
     line = f'lustre_osd_io_seconds_bucket{{fs="l",target="OST0001",direction="write",le="{bound}"}} 4\n'
@@ -52,13 +27,11 @@ def test_an_impossible_number_is_an_error(name: str, value: str) -> None:
         parse_disks(f'{name}{{fs="l",target="OST0001",setting="krcvqs"}} {value}\n'.encode(), URL)
 
 
-def test_a_recorded_tree_has_the_writes_of_its_targets(capture: Unpack) -> None:
-    root = capture("2.17.57/tree-load-1")
-    found = read_disks(Tree(Roots.of(root / "proc", root / "sys")))
-    assert found
-    assert all("-OST" in target for target in found)
-    assert {counters.max_rpc_bytes for counters in found.values()} == {4 << 20}
-    assert any(counters.sizes and counters.msec for counters in found.values())
+def test_writes_beyond_the_last_bucket_and_the_driver_of_a_server() -> None:
+    lines = (b'lustre_osd_io_size_bytes_bucket{fs="l",target="OST1",direction="write",le="8192"} 3\n'
+             b'lustre_osd_io_size_bytes_bucket{fs="l",target="OST1",direction="write",le="+Inf"} 10\n'
+             b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n')
+    assert parse_disks(lines, URL) == {"l-OST1": DiskCounters({8192: 3, 16384: 7}, fabric_driver={"krcvqs": 2})}
 
 
 def test_differences_between_readings_and_what_is_known_of_a_server_while_it_answers() -> None:

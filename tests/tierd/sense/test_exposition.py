@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from contextlib import suppress
 
 import pytest
@@ -11,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from lustre.parameters import Roots, Tree
-from tests.conftest import Unpack
 from tests.tierd.sense import expositions
-from tierd.sense import exposition, parameters
-from tierd.sense.counters import JobEntry
+from tierd.sense import exposition
 from tierd.sense.exposition import labels_of, samples
 from tierd.sense.http_client import SourceError
 
@@ -61,6 +56,7 @@ def test_any_bytes_are_read_or_are_an_error(data: bytes) -> None:
     ("", "not an exposition"),
     ('lustre_exporter_collector_success{collector="jobs"} 0\n', "its collector jobs failed"),
     ('lustre_job_io_size_bytes_bucket{fs="l",target="O",jobid="j",direction="read",le="x"} 1\n', "x"),
+    ('lustre_osd_nonrotational{fs="l",target="OST0000"} x\n', "impossible value"),
 ])
 def test_one_impossible_line_makes_the_whole_exposition_invalid(text: str, words: str) -> None:
     with pytest.raises(SourceError, match=words) as raised:
@@ -80,40 +76,6 @@ def test_a_million_jobs_are_refused_before_they_fill_the_memory(monkeypatch: pyt
 def test_the_same_target_from_two_exporters() -> None:
     with pytest.raises(SourceError, match="l-OST0000 is shown by both oss1 and oss2"):
         expositions.reading([WELL, WELL], 0.0, ["oss1", "oss2"])
-
-
-@pytest.mark.parametrize("name", ["tree-idle", "tree-load-1", "tree-load-2"])
-def test_job_counters_over_http_equal_those_of_the_files(capture: Unpack, name: str) -> None:
-    root = capture(f"2.17.57/{name}")
-    printed = subprocess.run(
-        [sys.executable, "-m", "exporter", "--once", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"],
-        check=True, capture_output=True, text=True).stdout
-    near = parameters.reading(Tree(Roots.of(root / "proc", root / "sys")), 0.0)
-    far = expositions.reading([printed], 0.0)
-    assert far.targets == near.targets
-    assert far.changelogs == near.changelogs
-    assert near.changelogs.keys() == {"lustre-MDT0000", "lustre-MDT0001"}
-    assert all("CLOSE" in (log.recorded or ()) for log in near.changelogs.values())
-    busy = {key: counters for key, counters in near.jobs.items() if any(counters.samples.values())}
-    assert far.jobs.keys() == busy.keys()
-    for key, counters in busy.items():
-        there = far.jobs[key]
-        assert {k: v for k, v in there.samples.items() if v} == {k: v for k, v in counters.samples.items() if v}
-        assert {k: round(v) for k, v in there.sums.items() if v} == {k: v for k, v in counters.sums.items() if v}
-        assert {k: v for k, v in there.sizes.items() if v} == {k: v for k, v in counters.sizes.items() if v}
-
-
-def test_every_counter_of_a_job_is_read() -> None:
-    job = 'fs="l",target="OST0000",jobid="a\\"b.1"'
-    seen = expositions.reading([f"""\
-lustre_job_read_bytes_total{{{job}}} 4096
-lustre_job_operations_total{{{job},operation="read"}} 1
-lustre_job_operation_seconds_total{{{job},operation="read"}} 0.5
-lustre_job_io_size_bytes_bucket{{{job},direction="read",le="4096.0"}} 1
-lustre_job_io_size_bytes_count{{{job},direction="read"}} 1
-"""], 0.0)
-    assert seen.jobs == {("l-OST0000", 'a"b.1'): JobEntry(
-        {"read": 1, "read_bytes": 1}, {"read": 500_000, "read_bytes": 4096}, {4096: 1})}
 
 
 def test_a_changelog_whose_end_is_not_shown_is_not_known() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from lustre.parameters import Roots, Tree
 from tierd.model import JobLoad, NamespaceLoad, Window
-from tierd.sense import exposition, parameters
+from tierd.sense import exposition
 from tierd.sense.counters import JobEntry
 from tierd.sense.exporters import Answer, joined_reading
 from tierd.sense.http_client import SourceError
@@ -83,26 +81,6 @@ def test_the_service_of_an_mds() -> None:
     assert meter.services == (), "the server was restarted"
 
 
-STATS = """snapshot_time             1.5 secs.nsecs
-req_waittime              200 samples [usecs] 1 9 4000 900
-req_active                200 samples [reqs] 1 9 1600 90
-"""
-
-
-def test_the_parameters_of_an_mds(tmp_path: Path) -> None:
-    folder = tmp_path / "sys/kernel/debug/lustre/mds/MDS/mdt"
-    folder.mkdir(parents=True)
-    (folder / "stats").write_text(STATS)
-    settings = tmp_path / "sys/fs/lustre/mds/MDS/mdt"
-    settings.mkdir(parents=True)
-    (settings / "threads_started").write_text("16\n")
-    (settings / "threads_max").write_text("64\n")
-    tree = Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))
-    known = {"this node": ServiceCounters(16, 64, 200, 4000, 1600, frozenset({MDT}))}
-    assert parameters.metadata_services(tree, (MDT, OST)) == known
-    assert parameters.metadata_services(Tree(Roots.of(tmp_path / "none", tmp_path / "none"))) == {}
-
-
 EXPOSITION = b"""lustre_service_requests_total{service="mdt"} 200
 lustre_service_request_wait_seconds_total{service="mdt"} 0.004
 lustre_service_active_at_start_total{service="mdt"} 1600
@@ -111,12 +89,10 @@ lustre_service_threads_max{service="mdt"} 64
 """
 
 
-def test_the_metrics_of_an_mds() -> None:
+def test_metrics_of_an_mds_that_are_incomplete_or_impossible() -> None:
     def services(text: bytes) -> Mapping[str, ServiceCounters]:
         return exposition.reading_of(text, "mds1", 10.0).services
 
-    assert services(EXPOSITION) == {"mds1": ServiceCounters(16, 64, 200, 4000, 1600)}
-    assert services(EXPOSITION.replace(b'"mdt"', b'"ost"')) == {}
     assert services(EXPOSITION.partition(b"\n")[2]) == {}
     with pytest.raises(SourceError, match="impossible value"):
         services(EXPOSITION.replace(b" 1600", b" many"))

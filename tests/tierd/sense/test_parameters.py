@@ -29,15 +29,6 @@ def tree(root: Path, **files: bytes) -> Tree:
     return Tree(Roots.of(root / "proc", root / "sys"))
 
 
-def test_a_real_server(capture: Unpack) -> None:
-    root = capture("2.17.57/tree-load-2")
-    seen = parameters.reading(Tree(Roots.of(root / "proc", root / "sys")), 0.0)
-    assert seen.targets == {*(f"lustre-OST000{n}" for n in range(6)), "lustre-MDT0000", "lustre-MDT0001"}
-    assert seen.jobs["lustre-OST0002", "dd.0"].sums["write_bytes"] == 123731968
-    assert seen.jobs["lustre-OST0002", "dd.0"].sizes == {65536: 2, 262144: 320, 1048576: 4, 4194304: 38}
-    assert seen.conditions == {}
-
-
 def test_pools_and_room_of_a_real_server(capture: Unpack) -> None:
     root = capture("2.17.57/tree-idle")
     room = parameters.pool_capacity(Tree(Roots.of(root / "proc", root / "sys")))

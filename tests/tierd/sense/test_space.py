@@ -15,7 +15,6 @@ from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
-from tests.tierd.sense import expositions
 from tests.tierd.simulated import COVERING, HDD, Faulty, world
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
@@ -23,7 +22,6 @@ from tierd.daemon.metrics import MetricsContext, registry
 from tierd.model import Action, PoolPair
 from tierd.refusal import Reason
 from tierd.sense import parameters, space
-from tierd.sense.http_client import SourceError
 from tierd.sense.prometheus import Series, merged_reading
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
@@ -80,25 +78,6 @@ def test_a_pool_of_which_one_server_does_not_answer_is_what_the_others_report(
     assert media(is_flash).is_on_flash("nvme", partly=True) == so_far
     assert not media(is_flash).is_on_flash("nvme")
     assert not media(is_flash).is_on_flash("empty", partly=True)
-
-
-LINES = b"""\
-lustre_jobs{fs="l",target="OST0000"} 0
-# TYPE lustre_osd_nonrotational gauge
-lustre_osd_nonrotational{fs="l",target="MDT0000"} 1
-lustre_osd_nonrotational{fs="l",target="OST0000"} 0
-lustre_osd_nonrotational{fs="",target="MGS"} 1
-lustre_ost_degraded{fs="l",target="OST0000"} 0
-"""
-
-
-def test_an_exposition_reports_devices_and_no_further_targets() -> None:
-    reading = expositions.reading([LINES], 1.0)
-    assert reading.is_flash == {"l-MDT0000": True, "l-OST0000": False, "-MGS": True}
-    assert reading.targets == {"l-OST0000"}
-    with pytest.raises(SourceError, match="impossible value"):
-        expositions.reading([LINES.replace(b'"OST0000"} 0\nlustre_osd_nonrotational{fs=""', b'"OST0000"} x\n'
-                                          b'lustre_osd_nonrotational{fs=""')], 1.0)
 
 
 def test_prometheus_reports_devices() -> None:
