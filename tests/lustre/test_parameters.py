@@ -22,40 +22,13 @@ from lustre.parameters import (
     read_through,
     read_whole,
 )
-from tests.conftest import Unpack
 
 MOUNT = "ff1100011d6c9800"
-
-
-@pytest.fixture
-def tree(capture: Unpack) -> Tree:
-    root = capture("2.17.57/tree-load-2")
-    return Tree(Roots.of(root / "proc", root / "sys"))
 
 
 def write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
-
-
-def test_each_parameter_is_found_where_2_17_keeps_it(tree: Tree) -> None:
-    osc = f"osc/lustre-OST0002-osc-{MOUNT}"
-    assert str(tree.path(f"{osc}/stats")).endswith(f"/sys/kernel/debug/lustre/{osc}/stats")
-    assert str(tree.path(f"{osc}/kbytesfree")).endswith(f"/sys/fs/lustre/{osc}/kbytesfree")
-    assert str(tree.path("mdt/lustre-MDT0000/job_stats")).endswith("/proc/fs/lustre/mdt/lustre-MDT0000/job_stats")
-    assert tree.path(f"{osc}/no_such_thing") is None
-    assert tree.read(f"{osc}/no_such_thing") is None
-    assert str(tree.read(f"{osc}/stats")).count("samples") > 10
-
-
-def test_devices_and_pools(tree: Tree) -> None:
-    devices = tree.devices("osc")
-    assert sum(name.endswith(MOUNT) for name in devices) == 6
-    assert list(devices) == sorted(set(devices))
-    assert tree.devices("llite") == (f"lustre-{MOUNT}",)
-    assert tree.children(f"lov/lustre-clilov-{MOUNT}/pools") == ("flash", "hdd")
-    assert tree.devices(f"lov/lustre-clilov-{MOUNT}/pools") == ()
-    assert tree.devices("nothing") == ()
 
 
 def test_the_first_root_that_has_a_parameter_wins(tmp_path: Path) -> None:
@@ -67,6 +40,7 @@ def test_the_first_root_that_has_a_parameter_wins(tmp_path: Path) -> None:
     write(tmp_path / "sys/fs/lustre/osc/a/state", b"sys")
     assert tree.read("osc/a/state") == b"sys"
     write(tmp_path / "dbg/lustre/osc/b/stats", b"")
+    write(tmp_path / "dbg/lustre/osc/no_device", b"")
     assert tree.devices("osc") == ("a", "b")
     assert tree.closed() == {}
 

@@ -1,8 +1,8 @@
-"""Jobs from scrape to scrape: idle ones leave and come back, and runs of idle jobs show what single jobs show."""
+"""Jobs from scrape to scrape: idle ones leave and come back, and a file may come in any pieces."""
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.collector import Settings
@@ -79,13 +79,6 @@ def test_a_job_from_the_future_makes_no_other_idle(grow, exporter, samples) -> N
     assert by_job(samples, running.scrape("jobs")) == {"now": "1", "ahead": "1"}
 
 
-MANY = "abcdefghijklmnopqrstuvwxyz"
-steps = st.lists(
-    st.tuples(st.sampled_from(MANY), st.sampled_from(["work", "leave", "silently", "grow old"])),
-    max_size=6,
-)
-
-
 @settings(max_examples=100)
 @given(
     st.lists(st.one_of(st.integers(1, 400), st.just(9999)), min_size=1),
@@ -115,24 +108,3 @@ def test_where_the_pieces_of_a_file_end_makes_no_difference(sizes, count, tail) 
         assert [text for _, text in read] == job_stats.split(whole)
         one_piece = sizes[0] > len(whole) and passes == 3 and count > 2
         assert not one_piece or any(isinstance(item, IdleRun) for item in items)
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(steps, min_size=1, max_size=12))
-def test_many_jobs_in_one_pass_give_the_same_lines_as_one_by_one(grow, exporter, passes) -> None:
-    """Work moves the time of last activity; "silently" is a count that comes after it was moved."""
-    jobs = dict.fromkeys(MANY, (1, 1000))
-    root = grow({OST: stats()})
-    running = exporter(root, jobs_idle_seconds=500)
-    for number, changes in enumerate(passes):
-        for name, what in changes:
-            count, active = jobs.get(name, (0, 1000))
-            if what == "leave":
-                jobs.pop(name, None)
-            elif what == "grow old":
-                jobs[name] = count + 1, 100
-            else:
-                jobs[name] = count + 1, active if what == "silently" else 1001 + number
-        grow({OST: stats(*(busy(name, active, count) for name, (count, active) in jobs.items()))})
-        text = running.scrape("jobs")
-        assert text == exporter(root, jobs_idle_seconds=500).scrape("jobs")

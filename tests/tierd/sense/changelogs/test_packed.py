@@ -97,6 +97,8 @@ def same(several: Sequence[bytes], max_files: int = 9, max_counts: int = 9, most
         assert as_pieces(packed_pieces(data, most)) == as_pieces(pieces(data, most))
         assert fill(quick, packed_pieces(data, most)) == fill(plain, pieces(data, most))
         assert state(quick) == state(plain)
+        for seen in [each for job in JOBS for each in plain.of_job(job, 0.0)]:
+            assert min(seen.creates, seen.opens, seen.closes, seen.unlinks, seen.outgrown) >= 0
 
 
 files = st.integers(1, 12).map(lambda number: Fid(0x200000403, number))
