@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import shutil
 import socket
-import ssl
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -139,15 +138,6 @@ def test_names_a_client_certificate_must_carry(start, pki, tls_text, names, allo
     else:
         with pytest.raises(OSError):  # noqa: PT011 - reset or closed, as the moment has it
             served.get("/", tls=pki.client("client"))
-
-
-def test_versions(start, pki, tls_text) -> None:
-    served, _ = start(f"{tls_text}  min_version: TLS13\n")
-    older = pki.client()
-    older.maximum_version = ssl.TLSVersion.TLSv1_2
-    with pytest.raises(ssl.SSLError):
-        served.get("/", tls=older)
-    assert served.get("/", tls=pki.client())[0] == 200
 
 
 def test_an_http_url_for_an_https_server_is_reported(start, tls_text, pki) -> None:

@@ -14,15 +14,6 @@ def reader(job: str, reads: int, read_bytes: int = 0) -> bytes:
                  line("read", reads, 2 * reads, "usecs", []), *zero, job=job)
 
 
-def test_of_a_job_listed_twice_the_first_counts(grow, exporter, samples) -> None:
-    running = exporter(grow({OST: stats(reader("a", 5), reader("b", 1), reader("a", 2), reader('"b"', 4))}))
-    for reading in (1, 2):
-        text = running.scrape("jobs")
-        assert by_job(samples, text) == {"a": "5", "b": "1", "b~2": "4"}
-        assert b'lustre_jobs{fs="lustre",target="OST0000"} 3\n' in text
-        assert running.skipped() == {"obdfilter.*.job_stats": reading}
-
-
 def test_any_idle_time_can_be_set(grow, exporter, samples) -> None:
     running = exporter(grow({OST: stats(reader("a", 1))}), jobs_idle_seconds=10**30)
     assert by_job(samples, running.scrape("jobs")) == {"a": "1"}

@@ -17,6 +17,11 @@ M = 1 << 20
 FLASH_FIRST = Layout((Component(0, 2 * M, pool="flash"), Component(2 * M, None, pool="hdd")))
 
 
+ON_FLASH_BEHIND_MDT = Layout((Component(0, 65536, pattern="mdt", stripe_count=0), Component(65536, pool="flash")))
+HDD_ON_MDT = Layout((Component(0, 65536, "hdd", pattern="mdt", stripe_count=0), Component(65536, pool="flash")))
+"""Lustre 2.17 stores the directory's pool there, where it means nothing: ``pattern: mdt``, ``pool: hdd``."""
+
+
 def plain(**fields: object) -> Layout:
     return Layout((Component(**fields),), composite=False)  # type: ignore[arg-type]
 
@@ -38,6 +43,7 @@ def test_pools() -> None:
     assert pools_within(FLASH_FIRST, 2 * M + 1) == ("flash", "hdd")
     assert pools_within(FLASH_FIRST, 0) == ("flash",)
     assert pools_within(plain(), 1) == ("",)
+    assert pools_of(HDD_ON_MDT) == pools_within(HDD_ON_MDT, M) == ("flash",)
 
 
 def test_an_extension_belongs_to_the_component_it_gives_room_to() -> None:
@@ -82,6 +88,7 @@ SHAPES = [
     ("stale", plain(flags=("init", "stale")), plain(flags=("init",)), True),
     ("a mirror more", mirrored(1, 2), mirrored(1), False),
     ("other mirror numbers", mirrored(1, 2), mirrored(3, 4), True),
+    ("a pool on data on the MDT", ON_FLASH_BEHIND_MDT, HDD_ON_MDT, True),
     ("data on MDT", Layout((Component(0, 65536, pattern="mdt"), Component(65536))),
      Layout((Component(0, 65536, pattern="mdt", stripe_count=0, stripe_size=65536), Component(65536))), True),
 ]
@@ -104,6 +111,8 @@ def test_same_shape(a: Layout, b: Layout, same: bool) -> None:
     (plain(pattern="raid0,overstriped", stripe_count=3, ost_list=(1, 1, 2)), "-C 3 -o 1,1,2"),
     (plain(pattern="raid0,released", pool="hdd"), "-c 1 -p hdd"),
     (Layout((Component(0, M, pool="flash"), Component(M))), "-E 1M -c 1 -p flash -E -1 -c 1 -p ignore"),
+    (HDD_ON_MDT, "-E 64K -L mdt -E -1 -c 1 -p flash"),
+    (replace(HDD_ON_MDT, components=(HDD_ON_MDT.components[0], Component(65536))), "-E 64K -L mdt -E -1 -c 1"),
     (Layout((Component(mirror_id=1, flags=("prefer",), pool="flash"), Component(mirror_id=2, pool="hdd"))),
      "-N --flags=prefer -E -1 -c 1 -p flash -N -E -1 -c 1 -p hdd"),
 ])
@@ -130,16 +139,3 @@ def test_a_layout_without_lfs_options_is_refused(layout: Layout, problem: str) -
 def test_explained() -> None:
     assert explain(plain(pattern="raid0,released")) == "whole file on any OST (1 stripe, released to the archive)"
     assert explain(plain(stripe_count=0, stripe_size=M)) == "whole file on any OST (default stripes of 1M)"
-
-
-def test_a_pool_on_data_on_the_mdt_means_nothing() -> None:
-    """Lustre 2.17 stores the directory's pool there: ``lfs getstripe`` prints ``pattern: mdt``, ``pool: hdd``."""
-    wanted = Layout((Component(0, 65536, pattern="mdt", stripe_count=0), Component(65536, None, pool="flash")))
-    on_mdt = Component(0, 65536, pool="hdd", pattern="mdt", stripe_count=0)
-    given = Layout((on_mdt, Component(65536, None, pool="flash")))
-    assert same_shape(wanted, given)
-    assert pools_of(given) == ("flash",)
-    assert pools_within(given, 1 << 20) == ("flash",)
-    assert setstripe_arguments(given) == setstripe_arguments(wanted)
-    bare = Layout((on_mdt, Component(65536)))
-    assert "-p" not in setstripe_arguments(bare)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tierd.sense.clocks import SettableClock
 from tierd.sense.http_client import SourceError
-from tierd.sense.nodes import DiskCounters, DiskPoller, difference, parse_disks, single
+from tierd.sense.nodes import DiskCounters, DiskPoller, parse_disks
 
 URL = "http://oss1:9169/metrics"
 @pytest.mark.parametrize("bound", ["soon", "NaN", "-Inf", "1e307"])
@@ -28,8 +26,8 @@ def test_an_impossible_number_is_an_error(name: str, value: str) -> None:
 
 
 def test_writes_beyond_the_last_bucket_and_the_driver_of_a_server() -> None:
-    lines = (b'lustre_osd_io_size_bytes_bucket{fs="l",target="OST1",direction="write",le="8192"} 3\n'
-             b'lustre_osd_io_size_bytes_bucket{fs="l",target="OST1",direction="write",le="+Inf"} 10\n'
+    lines = (b'lustre_osd_io_size_bytes_bucket{fs="l",target="OST1",direction="write",le="+Inf"} 10\n'
+             b'lustre_osd_io_size_bytes_bucket{fs="l",target="OST1",direction="write",le="8192"} 3\n'
              b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n')
     assert parse_disks(lines, URL) == {"l-OST1": DiskCounters({8192: 3, 16384: 7}, fabric_driver={"krcvqs": 2})}
 
@@ -59,23 +57,3 @@ def test_differences_between_readings_and_what_is_known_of_a_server_while_it_ans
     assert poller.faults == {URL: "no route to host"}
     assert len(poller()["l-OST0001"]) == 2, "what was done since the mount has been counted"
     assert poller()["l-OST0001"][-1].sizes == {4096: 3.0}
-
-
-@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=12))
-def test_single_counts_add_up_to_all(counts: list[int]) -> None:
-    cumulative: dict[float, float] = {}
-    total = 0
-    for number, count in enumerate(counts):
-        total += count
-        cumulative[float("inf") if number == len(counts) - 1 and number else 4096.0 * 2**number] = float(total)
-    assert sum(single(cumulative, 1.0, lambda last: 2 * last).values()) == total
-
-
-@given(st.dictionaries(st.sampled_from([4096, 8192, 65536]), st.integers(1, 10**6)),
-       st.dictionaries(st.sampled_from([4096, 8192, 65536]), st.integers(1, 10**6)))
-def test_a_difference_is_what_was_added(before: dict[int, int], more: dict[int, int]) -> None:
-    first = {size: float(count) for size, count in before.items()}
-    after = {size: first.get(size, 0.0) + more.get(size, 0) for size in first | more}
-    found = difference(DiskCounters(sizes=first), DiskCounters(sizes=after), 1.0)
-    assert found is not None
-    assert found.sizes == {size: float(count) for size, count in more.items()}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from exporter.collectors import COLLECTORS
 from tests.tierd.logged import logged
 from tests.tierd.sense.clocks import SettableClock
-from tests.tierd.sense.loopback_server import Behave, answers, head, liar
+from tests.tierd.sense.loopback_server import Behave, answers, liar
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.model import UNSEEN, Window
@@ -110,12 +110,8 @@ def test_a_rack_without_power_delays_the_others_once() -> None:
 
 
 def test_an_exporter_whose_clock_differs_is_an_error() -> None:
-    def behave(to: object, _: str) -> None:
-        body = page("OST0000").encode()
-        to.sendall(head("text/plain", "200 OK", "Date: Thu, 01 Jan 2026 00:00:00 GMT",  # type: ignore[attr-defined]
-                        f"Content-Length: {len(body)}") + body)
-
-    with liar(behave) as server, pytest.raises(SourceError, match="its clock differs from this node's by -"):
+    late = answers(page("OST0000"), "text/plain", "Date: Thu, 01 Jan 2026 00:00:00 GMT")
+    with liar(late) as server, pytest.raises(SourceError, match="its clock differs from this node's by -"):
         scraping([server.url])()
 
 

@@ -37,29 +37,21 @@ def media(is_flash: Mapping[str, bool], flash: str = "flash") -> PoolMedia:
     return found
 
 
-@pytest.mark.parametrize("is_flash", [{}, {"l-OST0000": True}, {"l-OST0002": False}, {"l-OST0003": True}])
-def test_a_pool_whose_devices_are_unknown_is_not_wrong(is_flash: Mapping[str, bool]) -> None:
-    assert media(is_flash).problem == ""
-    assert media(is_flash).rotating("flash") == []
+NVME = {"l-OST0003": True, "l-OST0004": True}
+MIXED = {"l-OST0000": True, "l-OST0001": False}
 
 
-def test_one_rotating_target_makes_a_flash_pool_wrong_and_a_pool_on_flash_is_proposed() -> None:
-    known = {"l-OST0000": True, "l-OST0001": False, "l-OST0003": True, "l-OST0004": True}
-    assert media(known).rotating("flash") == ["l-OST0001"]
-    assert media(known).problem == ("pool 'flash' is configured as flash, but the servers report rotating disks: "
-                                    "l-OST0001; all targets of 'nvme' are flash")
-
-
-def test_a_disk_pool_on_flash_is_reported_if_all_its_targets_are_known() -> None:
-    assert media({"l-OST0002": True}).wrong_pools() == {
-        "hdd": "pool 'hdd' is configured as disks, but all its targets are flash"}
-
-
-@pytest.mark.parametrize("missing", ["ssd", "empty"])
-def test_a_missing_flash_pool_is_answered_with_the_one_on_flash(missing: str) -> None:
-    known = {"l-OST0003": True, "l-OST0004": True}
-    assert media(known, missing).problem == f"pool '{missing}' has no targets; all targets of 'nvme' are flash"
-    assert media({"l-OST0003": True}, missing).problem == ""
+@pytest.mark.parametrize(("flash", "is_flash", "problem"), [
+    *(("flash", known, "") for known in ({}, {"l-OST0000": True}, {"l-OST0002": False}, {"l-OST0003": True})),
+    ("flash", MIXED | NVME, ("pool 'flash' is configured as flash, but the servers report rotating disks: l-OST0001; "
+                             "all targets of 'nvme' are flash")),
+    ("flash", {"l-OST0002": True}, "pool 'hdd' is configured as disks, but all its targets are flash"),
+    *((missing, NVME, f"pool '{missing}' has no targets; all targets of 'nvme' are flash")
+      for missing in ("ssd", "empty")),
+    *((missing, {"l-OST0003": True}, "") for missing in ("ssd", "empty")),
+])
+def test_only_pools_whose_devices_are_known_are_wrong(flash: str, is_flash: Mapping[str, bool], problem: str) -> None:
+    assert media(is_flash, flash).problem == problem
 
 
 def test_a_device_stays_known_while_its_server_does_not_answer() -> None:

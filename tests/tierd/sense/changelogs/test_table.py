@@ -48,20 +48,24 @@ def filled(batches: Sequence[Sequence[Record]], **limits: Any) -> ActivityTable:
     return table
 
 
-def test_small_files_are_tallied_by_job_and_directory() -> None:
-    table = filled([[r for n in range(5) for r in lived(n)]])
-    (seen,) = table.of_job("m.2", 0)
-    assert (seen.directory, seen.creates, seen.opens, seen.closes, seen.unlinks) == ("/proj/in", 5, 0, 5, 0)
-    assert [c.path for c in seen.candidates] == [f"/proj/in/f{n}" for n in range(5)]
-
-
-def test_the_parent_in_the_open_of_an_existing_file_is_not_believed() -> None:
-    """Recorded: the stream's file lies in /proj/flow, its OPEN names /proj/ingest."""
-    table = ActivityTable(resolve)
-    opened = record(RecordType.OPEN, 0, 10, b"s.1")._replace(target=Fid(0x200000402, 6))
-    table.add([[opened]])
-    (seen,) = table.of_job("s.1", 0)
-    assert (seen.directory, seen.existing_files[0].path) == ("/proj/flow", "/proj/flow/stream.dat")
+@pytest.mark.parametrize(("records", "seen"), [
+    ([r for n in range(5) for r in lived(n)], [("/proj/in", 5, 0, 5, 0, [f"/proj/in/f{n}" for n in range(5)], [])]),
+    ([record(RecordType.OPEN, 0, 10)._replace(target=Fid(0x200000402, 6))],
+     [("/proj/flow", 0, 1, 0, 0, [], ["/proj/flow/stream.dat"])]),
+    ([*lived(1), record(RecordType.UNLINK, 1, 20, name=b"f1"), *lived(2)[:2]], [("/proj/in", 2, 0, 1, 1, [], [])]),
+    ([*lived(1), record(RecordType.RENAME, 99, 11, name=b"final", parent=OTHER, source=Fid(0x200000403, 1))],
+     [("/proj/in", 1, 0, 1, 0, ["/proj/flow/final"], [])]),
+    ([record(RecordType.CREATE, 1, 10, parent=Fid(9, 9), name=b"x")], [("[0x9:0x9:0x0]", 1, 0, 0, 0, [], [])]),
+    ([record(RecordType.MKDIR, 50, 9, name=b"run7")._replace(target=Fid(7, 7)),
+      record(RecordType.CREATE, 1, 10, parent=Fid(7, 7), name=b"x")],
+     [("/proj/in/run7", 1, 0, 0, 0, ["/proj/in/run7/x"], [])]),
+], ids=["small files", "an open names a directory in which the file, as recorded, does not lie",
+        "unlinked and open files are no candidates", "a file renamed into place", "a directory without a path",
+        "a directory that was made meanwhile"])
+def test_files_are_counted_by_job_and_directory(records: list[Record], seen: list[object]) -> None:
+    assert [(each.directory, each.creates, each.opens, each.closes, each.unlinks,
+             [file.path for file in each.candidates], [file.path for file in each.existing_files])
+            for each in filled([records]).of_job("m.2", 0)] == seen
 
 
 def test_files_that_were_gone_when_first_seen_are_in_no_directory() -> None:
@@ -78,39 +82,12 @@ def test_a_layout_record_without_a_job_is_a_file_that_grew() -> None:
     assert table.of_job("m.2", 0)[0].outgrown == 1
 
 
-def test_unlinked_and_open_files_are_no_candidates() -> None:
-    table = filled([[*lived(1), record(RecordType.UNLINK, 1, 20, name=b"f1"), *lived(2)[:2]]])
-    (seen,) = table.of_job("m.2", 0)
-    assert seen.candidates == ()
-    assert seen.unlinks == 1
-
-
 def test_an_unlink_is_of_the_job_that_did_it() -> None:
     """Somebody removes the files of a job that has done nothing for long."""
     table = filled([lived(1)])
     table.add([[record(RecordType.UNLINK, 1, 500.0, b"rm.0", name=b"f1")._replace(nid="10.0.0.9@tcp")]])
     assert [(seen.job, seen.unlinks, seen.last_time, seen.clients) for job in ("m.2", "rm.0")
             for seen in table.of_job(job, 0)] == [("m.2", 0, 10.1, ()), ("rm.0", 1, 500.0, ("10.0.0.9@tcp",))]
-
-
-def test_a_file_renamed_into_place_is_known_by_its_last_name() -> None:
-    table = ActivityTable(resolve)
-    moved = record(RecordType.RENAME, 99, 11, name=b"final", parent=OTHER, source=Fid(0x200000403, 1))
-    table.add([[*lived(1), moved]])
-    assert [c.path for c in table.of_job("m.2", 0)[0].candidates] == ["/proj/flow/final"]
-
-
-def test_a_directory_without_a_path_is_known_by_its_fid() -> None:
-    table = filled([[record(RecordType.CREATE, 1, 10, parent=Fid(9, 9), name=b"x")]])
-    (seen,) = table.of_job("m.2", 0)
-    assert (seen.directory, seen.candidates) == ("[0x9:0x9:0x0]", ())
-
-
-def test_a_directory_made_meanwhile_is_known_by_its_record() -> None:
-    table = ActivityTable(resolve)
-    made = record(RecordType.MKDIR, 50, 9, name=b"run7")._replace(target=Fid(7, 7))
-    table.add([[made, record(RecordType.CREATE, 1, 10, parent=Fid(7, 7), name=b"x")]])
-    assert table.of_job("m.2", 0)[0].directory == "/proj/in/run7"
 
 
 @pytest.mark.parametrize("name", [b"a\nb", b"\xff\xfe", b"'; rm -rf /", "ü".encode(), b"\x1b[2J"])
