@@ -43,6 +43,14 @@ def filesystem(root: Path, tree: Tree, handle: Handle | None = None) -> MountedF
     return MountedFilesystem(Mount("lustre", str(root)), known.library(), tree, devices=str(root))
 
 
+def with_a_note(place: Path) -> None:
+    place.touch()
+    try:
+        os.setxattr(place, "user.note", b"kept")
+    except OSError:
+        pytest.skip("no extended attributes here")
+
+
 @pytest.fixture
 def tree(capture: Unpack, tmp_path_factory: pytest.TempPathFactory) -> Tree:
     root, procfs = capture("2.17.57/tree-idle"), tmp_path_factory.mktemp("proc")  # with mounts of its own
@@ -303,11 +311,7 @@ def test_symbolic_links_are_not_followed_and_pipes_not_waited_for(calls: Mounted
 
 
 def test_attributes_of_the_file_not_of_its_place(calls: MountedCalls, tmp_path: Path) -> None:
-    (tmp_path / "a").touch()
-    try:
-        os.setxattr(tmp_path / "a", "user.note", b"kept")
-    except OSError:
-        pytest.skip("no extended attributes here")
+    with_a_note(tmp_path / "a")
     descriptor = calls.open_for_reading("/a")
     assert "user.note" in calls.belongings(descriptor).names
     assert calls.belongings(descriptor).pin == b""
@@ -353,11 +357,7 @@ def test_fids_are_passed_in_the_structure_of_lustre(tmp_path: Path) -> None:
 def test_an_attribute_that_the_mount_does_not_support_is_not_an_absent_one(tree: Tree, tmp_path: Path) -> None:
     with pytest.raises(Unsupported):
         filesystem(Path("/proc"), tree).xattr("/version", "user.tierd")  # procfs has none, as with nouser_xattr
-    (tmp_path / "a").touch()
-    try:
-        os.setxattr(tmp_path / "a", "user.note", b"kept")
-    except OSError:
-        pytest.skip("no extended attributes here")
+    with_a_note(tmp_path / "a")
     assert filesystem(tmp_path, tree).xattr("/a", "user.note") == b"kept"
     assert filesystem(tmp_path, tree).xattr("/a", "user.tierd") == b""
     with pytest.raises(Gone):

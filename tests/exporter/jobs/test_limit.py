@@ -196,13 +196,6 @@ def test_a_sum_that_ran_into_the_end_is_left_out_of_the_others_too_and_counted(g
     assert running.skipped() == {"obdfilter.*.job_stats": 1}
 
 
-def test_a_busy_job_is_shown_again_after_the_latest_one_left() -> None:
-    target = Target(1, 100)
-    left = job("less", 5, 1950), job("more", 70, 1870)
-    assert target.collect(stats(job("other", 1, 2000), *left)) == {"less": 5, "other": 71}
-    assert target.collect(stats(*left)) == {"more": 70, "other": 71}
-
-
 def test_jobs_that_come_and_go_are_forgotten() -> None:
     target = Target(1)
     for number in range(300):

@@ -18,11 +18,12 @@ from simulator.settings import recorded_test_bed
 from stack.demo import running_exporter
 from tests.servers import body_of, free_port, program, running
 from tests.tierd.sense import expositions
-from tests.tierd.sense.clocks import NOW, SettableClock
+from tests.tierd.sense.clocks import NOW
 from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar, matrix
+from tests.tierd.sense.test_prometheus_history import api
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
-from tierd.config.sense import PrometheusSettings, ServerAccess
+from tierd.config.sense import PrometheusSettings
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import (
     PrometheusCounters,
@@ -111,10 +112,8 @@ def test_between_samples_no_counter_leaves_its_neighbours(values: list[int], tim
         assert min(around) <= found <= max(around)
 
 
-def fetch(url: str, seconds: float = 5.0) -> PrometheusCounters:
-    settings = PrometheusSettings(url, access=ServerAccess(max_bytes=1 << 20))
-    api = QueryApi(settings, "l", SettableClock(NOW), HttpClient(settings.access, seconds, {}), seconds, 30.0)
-    return PrometheusCounters(api, 90.0)
+def fetch(url: str) -> PrometheusCounters:
+    return PrometheusCounters(api(url), 90.0)
 
 
 RECENT: dict[str, Any] = {"metric": {"__name__": "lustre_jobs", **labels()},

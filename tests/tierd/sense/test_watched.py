@@ -170,11 +170,7 @@ def test_a_directory_that_was_removed_is_reported_as_long_as_it_is_missing(site:
     of = site.begin()
     (site.root / "proj/deep").rmdir()
     (site.root / "proj").rmdir()
-    clock = SystemClock()
-    until = clock.now() + 20
-    while site.watcher.folders:
-        assert clock.now() < until
-        clock.wait(0.01)
+    awaited(lambda: [] if site.watcher.folders else [True], 1)
     for _ in range(2):
         with pytest.raises(ChangelogError, match="'/proj' is no longer watched"):
             list(records_of(of))
