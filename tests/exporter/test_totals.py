@@ -87,25 +87,6 @@ def test_a_target_of_a_server_is_not_a_client(grow, exporter) -> None:
     assert b"lustre_osc" not in exporter(root).scrape()
 
 
-def test_a_metadata_server_knows_pools_and_room_without_a_client(grow, exporter, samples) -> None:
-    osp = "sys/fs/lustre/osp/lustre-OST0000-osc-MDT000{}/{}"
-    room = {"kbytestotal": 10, "kbytesfree": 5, "kbytesavail": 4, "filestotal": 3, "filesfree": 2}
-    root = grow({
-        **{osp.format(mdt, name): f"{value}\n" for mdt in (0, 1) for name, value in room.items()},
-        **{f"proc/fs/lustre/lod/lustre-MDT000{mdt}-mdtlov/pools/fast": pool("OST0000", "OST0007") for mdt in (0, 1)},
-    })  # fmt: skip
-    shown = {name: value for (name, labels), value in samples(exporter(root).scrape()).items()}
-    assert shown == {
-        "lustre_pool_size_bytes": "10240",
-        "lustre_pool_free_bytes": "5120",
-        "lustre_pool_avail_bytes": "4096",
-        "lustre_pool_files": "3",
-        "lustre_pool_files_free": "2",
-        "lustre_pool_targets": "2",
-        "lustre_pool_targets_reporting": "1",
-    }
-
-
 def test_idle_connections_are_left_alone(grow, exporter, samples) -> None:
     """A read of ``kbytesfree`` sends a request, which connects an idle client again."""
     room = {"kbytestotal": 10, "kbytesfree": 5, "kbytesavail": 4, "filestotal": 3, "filesfree": 2}

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from tests.exporter.collectors.families import MOUNT, SYSFS, shown
+from tests.exporter.collectors.families import SYSFS, shown
 
 
 def namespace(name: str, **numbers: object) -> dict[str, str]:
     return {f"{SYSFS}/ldlm/namespaces/{name}/{key}": f"{value}\n" for key, value in numbers.items()}
-
-
-def test_locks_of_many_targets_are_as_many_series_as_of_one(grow, exporter, samples) -> None:
-    one = grow(namespace(f"lustre-OST0000-osc-{MOUNT}", lock_count=5, lock_unused_count=3)
-               | {f"{SYSFS}/osc/lustre-OST0000-osc-{MOUNT}/active": "1\n"})  # fmt: skip
-    few = len(samples(exporter(one).scrape("ldlm")))
-    many = {}
-    for i in range(1, 50):
-        device = f"lustre-OST{i:04x}-osc-{MOUNT}"
-        many |= namespace(device, lock_count=5, lock_unused_count=3) | {f"{SYSFS}/osc/{device}/active": "1\n"}
-    text = exporter(grow(many)).scrape("ldlm")
-    assert len(samples(text)) == few
-    assert shown(samples, text, "lustre_ldlm_locks", "namespace") == {"osc": "250"}
 
 
 def test_lock_counters_survive_a_target_that_moves_to_another_server(grow, exporter, samples) -> None:

@@ -7,17 +7,6 @@ import pytest
 from tests.exporter.collectors.families import DEBUG, MOUNT, shown
 
 
-def test_latencies_of_targets_of_a_pool_are_added_up(grow, exporter, samples) -> None:
-    text = "io_latency_by_size:\nsnapshot_time: 9.5\nstart_time: 1.0\nelapsed_time: 8.5\nrd_4K: {{ {}}}\n"
-    root = grow({
-        f"{DEBUG}/osc/lustre-OST0000-osc-{MOUNT}/io_latency_stats": text.format("1us: 3, "),
-        f"{DEBUG}/osc/lustre-OST0001-osc-{MOUNT}/io_latency_stats": text.format("0us: 2, 2us: 4, "),
-    })  # fmt: skip
-    found = shown(samples, exporter(root).scrape(), "lustre_osc_io_latency_seconds_bucket", "le")
-    assert [found.pop(le) for le in ("1.024e-06", "2.048e-06", "4.096e-06")] == ["2", "5", "9"]
-    assert set(found.values()) == {"9"}
-
-
 def in_flight(reads: dict[int, int]) -> str:
     """``rpc_stats`` of a client that had so many requests under way when it sent a read."""
     rows, counted, total = "", 0, sum(reads.values())

@@ -41,6 +41,7 @@ LOCKS = f"{SYSFS}/ldlm/namespaces/filter-lustre-OST000"
       "prior_updated: 2\n"}, [], {"osd-ldiskfs.*.oi_scrub": 3}),
     ({CHECK: "status: dreaming\nfailed_phase1: -1\n"}, [], {"mdd.*.lfsck_namespace": 2}),
     ({"proc/fs/lustre/osd-ldiskfs/lustre-OST0000/quota_slave/acct_project": "not supported\n"}, [], {}),
+    ({f"{DEBUG}/osd-ldiskfs/lustre-OST0000/io_latency_stats": "io_latency_by_size:\nrd_8K: { uninit }\n"}, [], {}),
     ({f"{OST}0/kbytesfree": "12\0\n", f"{OST}1/kbytesfree": "12345"}, [], {"obdfilter.*.kbytesfree": 2}),
     ({f"{OST}0/kbytestotal": "1000\n", f"{OST}0/kbytesfree": "-5\n", f"{OST}0/tot_granted": "-1\n"},
      ['lustre_ost_size_bytes{fs="lustre",target="OST0000"} 1024000'],
@@ -60,9 +61,9 @@ LOCKS = f"{SYSFS}/ldlm/namespaces/filter-lustre-OST000"
     ({CHECK: "dangling_repaired: 3\ndangling_inconsistent: 4\nflags: auto,auto\n"},
      ['lustre_lfsck_flag{fs="lustre",target="MDT0000",kind="namespace",flag="auto"} 1',
       'lustre_lfsck_problems{fs="lustre",target="MDT0000",kind="namespace",problem="dangling"} 4'], {}),
-], ids=["no health", "no state of recovery", "half a word", "scrub", "lfsck", "no quota", "no line of a number",
-        "room that wrapped", "pages that wrapped", "a counter twice", "locks that wrapped", "a user ahead of the log",
-        "a problem twice"])
+], ids=["no health", "no state of recovery", "half a word", "scrub", "lfsck", "no quota", "no latencies",
+        "no line of a number", "room that wrapped", "pages that wrapped", "a counter twice", "locks that wrapped",
+        "a user ahead of the log", "a problem twice"])
 def test_what_cannot_be_is_left_out_and_counted(grow, exporter, files, shown, skipped) -> None:
     running = exporter(grow(files))
     assert [line for line in running.scrape().decode().splitlines() if not line.startswith("#")] == shown

@@ -19,22 +19,6 @@ def test_a_departed_client_has_no_series(grow, exporter, samples) -> None:
     assert shown(samples, running.scrape(), name, "nid") == {"10.0.0.2@tcp": "2"}
 
 
-def test_duration_of_disk_io_by_size(grow, exporter, samples) -> None:
-    """The form of ``io_latency_stats_seq_show`` (lprocfs_status_server.c): sizes that did not occur have no line."""
-    text = (
-        "io_latency_by_size:\nsnapshot_time: 1795218507.159951195 secs.nsecs\nstart_time:    1795217463.1 secs.nsecs\n"
-        "elapsed_time:  1044.014725825 secs.nsecs\nrd_4K: { 0us: 9, 512us: 3, }\nrd_8K: { uninit }\n"
-        "wr_1024K: { 8192us: 2, }\n"
-    )
-    found = shown(samples, exporter(grow({f"{DEBUG}/osd-ldiskfs/lustre-OST0000/io_latency_stats": text})).scrape(),
-                  "lustre_osd_io_latency_seconds_bucket", "direction", "size", "le")  # fmt: skip
-    assert {(direction, size) for direction, size, _ in found} == {("read", "4096"), ("write", "1048576")}
-    assert found["read", "4096", "1.024e-06"] == "9"
-    assert found["read", "4096", "0.000524288"] == "9"
-    assert found["read", "4096", "0.001048576"] == "12"
-    assert (found["write", "1048576", "0.008388608"], found["write", "1048576", "0.016777216"]) == ("0", "2")
-
-
 @pytest.mark.parametrize(("status", "recovering"), [
     ("INACTIVE", "0"), ("COMPLETE", "0"), ("RECOVERING", "1"), ("WAITING_FOR_CLIENTS", "1"), ("WAITING", "1"),
     ("NONSENSE", "1"),
