@@ -49,19 +49,6 @@ def osp(target: str, mdt: str, creates: int, **numbers: object) -> dict[str, str
     }
 
 
-def test_a_metadata_target_of_many_object_targets_shows_as_much_as_of_one(grow, exporter, samples) -> None:
-    few = len(samples(exporter(grow(osp("OST0000", "MDT0000", 1))).scrape("osp")))
-    many: dict[str, str] = {}
-    for i in range(1, 60):
-        many |= osp(f"OST{i:04x}", "MDT0000", 1, prealloc_last_id=8 + i)
-    root = grow(many)
-    text = exporter(root).scrape("osp")
-    assert len(samples(text)) == few
-    assert shown(samples, text, "lustre_osp_sync_changes", "mdt", "pool") == {("MDT0000", ""): "120"}
-    assert shown(samples, text, "lustre_osp_precreated_objects", "mdt") == {"MDT0000": "5"}
-    assert len(samples(exporter(root, osp_per_target=True).scrape("osp"))) > 60 * few
-
-
 def test_requests_to_targets_survive_one_that_starts_again_and_trouble_is_named_while_it_lasts(
     grow, exporter, samples
 ) -> None:

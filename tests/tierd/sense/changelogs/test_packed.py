@@ -232,16 +232,6 @@ def test_a_close_by_a_client_thread_does_not_show_the_job_at_work(packs: bool) -
     assert known.of_job("m.2", 80.0), "it was in use then"
 
 
-def test_a_directory_that_may_have_another_path_is_looked_up_again() -> None:
-    paths = {Fid(0x200000402, 1): "/proj/1"}
-    known = ActivityTable(paths.__getitem__)
-    known.add([lived(7)])
-    paths[Fid(0x200000402, 1)] = "/proj/renamed"
-    known.forget_paths()
-    known.add(packed_pieces(packed(lived(8)[:1])))
-    assert {seen.directory: seen.creates for seen in known.of_job("m.2", 0.0)} == {"/proj/1": 1, "/proj/renamed": 1}
-
-
 def test_bytes_behind_the_end_of_a_job_id_are_not_part_of_it() -> None:
     data = bytearray(packed(each._replace(uid=1) for each in lived(7)))
     at = 0
