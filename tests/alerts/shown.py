@@ -1,7 +1,7 @@
 """What an administrator sees on the node when an alert fires: output of the commands in its runbook.
 
-The commands read the parameter files and the metrics of the simulated site. ``RUNBOOKS=rewrite`` writes the output into
-the runbooks.
+The commands read the parameter files and the metrics of the simulated site. A runbook names them: ``RUNBOOKS=rewrite``
+writes their output below each.
 """
 
 from __future__ import annotations
@@ -96,6 +96,11 @@ def in_page(page: str) -> str:
     """The output that a runbook shows; empty without any."""
     found = re.search(re.escape(HEADING) + r"((?:    .*\n|\n(?=    ))+)", page)
     return re.sub(r"^    ", "", found[1], flags=re.MULTILINE).rstrip("\n") if found else ""
+
+
+def commands_in(page: str) -> list[str]:
+    """The commands whose output a runbook shows."""
+    return re.findall(r"^# (.*)$", in_page(page), re.MULTILINE)
 
 
 def with_output(page: str, text: str) -> str:
