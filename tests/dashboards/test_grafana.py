@@ -19,9 +19,8 @@ from dashboards.__main__ import path, text
 from dashboards.boards import BOARDS
 from dashboards.dashboard import Dashboard
 from stack.services import ROOT, SCRAPE_SECONDS, Ports, grafana_command, grafana_environment
-from tests.dashboards.conftest import Site
+from tests.dashboards.conftest import STEP_SECONDS, Site
 from tests.dashboards.files import panels
-from tests.dashboards.recorded import STEP_SECONDS
 from tests.dashboards.test_queries import MAY_BE_EMPTY
 from tests.operation.browser import CHROMIUM, Browser
 from tests.servers import free_port, running
