@@ -17,15 +17,19 @@ from pathlib import Path
 import pytest
 
 from tests.servers import output_until
-from tests.tierd.brake import fake_lctl
 from tests.tierd.sense.loopback_server import answers_json, liar
 from tests.units import SYSTEMD
 
 NO_RULES = "regular_requests:\nCPT 0:\ndefault * 10000, ref 0\n"
 POLICIES = ("\nregular_requests:\n  - name: tbf jobid\n    state: started\n    fallback: no\n    queued: 0\n"
             "    active: 0\n\n")
-
-
+LCTL = r"""#!/bin/sh
+set -- ${2#*=reg }  # of set_param nrs_tbf_rule=reg start NAME CONDITION rate=RATE rank=default
+added="$2 $3 ${4#rate=}, ref 0\n"
+[ "$1" = start ] || added=""
+sed -i -e "/^$2 /d" -e "s/^default/$added&/" "$RULES"
+"""
+"""``lctl set_param`` for the agent's process: changes a file of rules as the kernel would, for one CPT."""
 WANTED = json.dumps({"rules": [{"name": "tierd_F1", "jobs": ["cp.1001"], "rate": 20}]})
 """What the leader answers."""
 
@@ -66,7 +70,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         made.rules.parent.mkdir(parents=True)
         made.rules.write_text(NO_RULES)
         made.rules.with_name("nrs_policies").write_text(POLICIES)
-        (tmp_path / "lctl").write_text(f"#!/bin/sh\nexec {sys.executable} {fake_lctl.__file__} \"$@\"\n")
+        (tmp_path / "lctl").write_text(LCTL)
         (tmp_path / "lctl").chmod(0o755)
         yield made
 
