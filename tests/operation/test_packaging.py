@@ -1,4 +1,4 @@
-"""The packages lustre-exporter and lustre-tierd: what belongs to which, and wheels."""
+"""The packages lustre-exporter and lustre-tierd: what belongs to which, wheels, scripts, and the compose file."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ import zipfile
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.conftest import Unpack
+from tests.servers import program
 from tierd.act.journal.connection import open_journal
 
 ROOT = Path(__file__).parents[2]
@@ -124,10 +126,10 @@ def test_files_that_units_name_are_in_their_own_package(package: str, tmp_path: 
                 if re.match(r"[\w-]+ = lustre_tierd\.programs:\w+", line.strip())}
     for unit in tmp_path.glob("usr/lib/systemd/system/*"):
         text = unit.read_text()
-        for folder, program in re.findall(r"^Exec(?:Start|StartPre)=(/opt/[\w-]+)/bin/(\S+)", text, re.MULTILINE):
+        for folder, name in re.findall(r"^Exec(?:Start|StartPre)=(/opt/[\w-]+)/bin/(\S+)", text, re.MULTILINE):
             assert folder == f"/opt/{package}"
-            assert f"/usr/bin/{program}" in held
-            assert program in {name.strip() for name in programs}
+            assert f"/usr/bin/{name}" in held
+            assert name in {each.strip() for each in programs}
         (page,) = re.findall(r"^Documentation=file:(?://)?(/\S+)$", text, re.MULTILINE)
         assert page in held
         settings = re.findall(r"(/etc/(?:tierd|lustre-exporter)/[\w.]+)", " ".join(
@@ -369,3 +371,63 @@ def test_every_source_in_c_is_built() -> None:
                      for path in (ROOT / package).rglob("_*.c"))
     declared = sorted("lustre_tierd/" + name.replace(".", "/") for name in re.findall(r'extension\("([\w.]+)"', setup))
     assert sources == declared == sorted(MODULES)
+
+
+VENV = ROOT / "scripts" / "venv.sh"
+
+
+def test_making_an_environment_installs_no_system_package(tmp_path: Path) -> None:
+    called = tmp_path / "called"
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("apt-get", "apt", "dnf", "sudo"):
+        (folder / name).write_text(f"#!/bin/sh\necho $0 >> {called}\n")
+        (folder / name).chmod(0o755)
+    python = folder / "python"  # one that can make no environment, whichever way
+    python.write_text(f'#!/bin/sh\ncase "$*" in *venv*|*virtualenv*|*pip*) exit 1;; esac\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    done = subprocess.run(["sh", str(VENV), str(tmp_path / "made"), "."], capture_output=True, text=True, check=False,
+                          env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHON": str(python)})
+    assert done.returncode == 1
+    assert "Run: apt-get install python3-venv" in done.stderr
+    assert not called.exists()
+    assert not (tmp_path / "made").exists()
+
+
+CONTAINERS = PACKAGING / "containers"
+COMPOSE: dict[str, Any] = yaml.safe_load((CONTAINERS / "compose.yml").read_text(encoding="utf-8"))
+
+
+def mounts() -> list[tuple[str, str]]:
+    """Folders and files of the source, and where they are mounted."""
+    every = [volume.split(":") for service in COMPOSE["services"].values()
+             for volume in service["volumes"] if isinstance(volume, str) and volume.startswith(".")]
+    return [(volume[0], volume[1]) for volume in every]
+
+
+def test_all_mounted_files_exist() -> None:
+    assert len(mounts()) > 5
+    assert [source for source, _ in mounts() if not (CONTAINERS / source).exists()] == []
+
+
+def test_prometheus_takes_its_settings(tmp_path: Path) -> None:
+    for source, target in mounts():
+        if target.startswith("/etc/prometheus"):
+            given, place = CONTAINERS / source, tmp_path / target.removeprefix("/etc/prometheus/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(given, place) if given.is_dir() else shutil.copy(given, place)
+    checked = subprocess.run([program("promtool"), "check", "config", str(tmp_path / "prometheus.yml")],
+                             capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+    assert "rules found" in checked.stdout
+
+
+def test_grafana_finds_its_first_board() -> None:
+    home = Path(COMPOSE["services"]["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    source = next(source for source, target in mounts() if target == str(home.parent))
+    assert (CONTAINERS / source / home.name).is_file()
+
+
+@pytest.mark.parametrize("text", ["privileged", "/var/run/docker.sock"])
+def test_no_container_controls_the_node(text: str) -> None:
+    assert text not in (CONTAINERS / "compose.yml").read_text(encoding="utf-8")
