@@ -95,7 +95,7 @@ def pytest_collection_finish() -> None:
     os.environ.setdefault("GOGC", GO_GC_PERCENT)  # promtool and Prometheus: a fifth less time for more memory
 
 
-WAITING = ("tests/slurm/", "tests/test_stack", "tests/tierd/cluster/", "tests/alerts/test_rack.py")
+WAITING = ("tests/slurm/", "tests/test_stack.py", "tests/tierd/cluster/", "tests/alerts/test_rack.py")
 """Tests that mostly wait for processes. If they came last, two processors would wait with them."""
 
 

@@ -1,9 +1,10 @@
-"""The import rules of docs/architecture.md. The test reads every module with ast."""
+"""The import rules of docs/architecture.md, read with ast; and tierd without what can be taken away."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.without import TIERD
 from tierd.act.claim import Claim, FilesystemClaim
 from tierd.act.guard import ActGuard, JobCheck, SiteGuard
 from tierd.daemon.observe import JobWork
+from tierd.extensions import COMMANDS as EXTENSIONS
 from tierd.integrations.registry import COMMANDS
 from tierd.policies.registry import ELSEWHERE, policies
 
@@ -342,3 +345,22 @@ def test_indexes_are_sorted_stably() -> None:
 def test_no_check_of_an_act_is_left_to_a_base_that_permits_everything(real: type, permissive: type) -> None:
     """As a method with a wrong name would be."""
     assert {name for name in vars(permissive) if not name.startswith("_")} <= vars(real).keys()
+
+
+INTERFACE = {"__init__", "guarded", "protocol", "registry", "runner"}
+NAMES = ["tierd.cluster", "tierd.mirrors", *EXTENSIONS,
+         *(f"tierd.integrations.{name}" for name in COMMANDS), *sorted(
+    f"tierd.policies.{path.stem}" for path in (TIERD / "policies").glob("*.py") if path.stem not in INTERFACE)]
+
+
+GROUPS = [",".join(name for number, name in enumerate(NAMES) if number >> bit & 1 == value)
+          for bit in range((len(NAMES) - 1).bit_length()) for value in (0, 1)]
+"""Each name is in a group, and for each two names there is a group with the first one and without the second one."""
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_tierd_works_without_any_one_of_them(half: int) -> None:
+    """Taken away in groups: whatever of the rest, or of another group, needs one of them fails."""
+    done = subprocess.run([sys.executable, "-m", "tests.without", *GROUPS[half::2]], cwd=ROOT, text=True,
+                          capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr

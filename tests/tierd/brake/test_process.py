@@ -18,7 +18,6 @@ import pytest
 
 from tests.servers import output_until
 from tests.tierd.sense.loopback_server import answers_json, liar
-from tests.units import SYSTEMD
 
 NO_RULES = "regular_requests:\nCPT 0:\ndefault * 10000, ref 0\n"
 POLICIES = ("\nregular_requests:\n  - name: tbf jobid\n    state: started\n    fallback: no\n    queued: 0\n"
@@ -99,7 +98,7 @@ def test_after_a_kill_the_rule_goes(place: Place) -> None:
 
 def test_the_unit_removes_rules_that_are_left(place: Place) -> None:
     place.rules.write_text(NO_RULES.replace("default", "tierd_F9 jobid={dd.0} 5, ref 0\ndefault"))
-    unit = (SYSTEMD / "tierd-brake.service").read_text()
+    unit = (Path(__file__).parents[3] / "systemd/tierd-brake.service").read_text()
     (after,) = re.findall(r"^ExecStopPost=/opt/lustre-tierd/bin/(.+)$", unit, re.MULTILINE)
     subprocess.run([sys.executable, "-m", *shlex.split(after), *place.options], env=place.environment, check=True)
     assert place.rules.read_text() == NO_RULES

@@ -1,22 +1,182 @@
-"""Options of all commands, times and colours; and what history, pause and completion add to them."""
+"""What tierctl shows of a daemon over the simulated cluster: what an administrator types, and reads; its options."""
 
 from __future__ import annotations
 
 import argparse
 import io
+import json
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 import pytest
 
-from tests.tierd.site import Site, failed, shown
+from simulator.fluid.cluster import FluidCluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.site import Site, failed, fetched, shown
 from tierd.cli import client, completion
 from tierd.cli.tierctl import main, parser
+from tierd.cli.top_tables import Now, quiet_text
+from tierd.daemon.answers import TopAnswer
 from tierd.daemon.client import ask
+
+
+def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=35)
+    assert shown(capsys, "findings", site=site).startswith("F1  noisy-neighbour: ior_stream.1002 streams at")
+    status = shown(capsys, "status", site=site)
+    assert re.search(r"lustre-OST0002  \|[#=+.-]{15,20} *\|  .* # ior_stream.1002 \d+%, = mdt_small.1001 \d+%", status)
+    assert "case F1: mdt_small.1001 against ior_stream.1002 in /proj/ingest, found" in status
+    history = shown(capsys, "history", site=site)
+    assert re.search(" 1  20.* done     set-default-layout  /proj/ingest  first 1M on flash", history)
+    early = shown(capsys, "explain", "F1", site=site)
+    assert "; active." in early
+    assert "  judging: the throughput of the victim is measured.\n" in early
+    site.run(until=130)
+    reported = shown(capsys, "explain", "1", site=site)  # by the act
+    assert reported.startswith("F1, noisy-neighbour, found 20")
+    for part in ("slowdown: 1.", "Directories of the aggressor, from the changelogs: /proj/ingest.",
+                 "SET default layout of /proj/ingest", "Acts: 1 set-default-layout done; 0 B moved.",
+                 "whole file on hdd (1 stripe) -> first 1M on flash (1 stripe), rest on hdd (1 stripe)",
+                 "  closed: helped; kept; "):
+        assert part in reported
+    expected, _, _, measured = gains(reported)
+    assert measured == pytest.approx(expected, rel=0.2)
+    timeline = reported.partition("Timeline, ")[2].partition("\n\n")[0].splitlines()[1:]
+    events = [line[2:10] for line in timeline if re.match(r"  \d\d:\d\d:\d\d ", line)]
+    assert events == sorted(events)
+    order = [next(number for number, line in enumerate(timeline) if part in line)
+             for part in ("FOUND", "SET default layout", "KEPT: it helped")]
+    assert order == sorted(order)
+    assert re.search(r"  \+\d+ s  ", timeline[-1])
+    assert ": helped; kept" in shown(capsys, "status", site=site)
+
+
+def test_the_account_of_a_job_stands_beside_it(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.accounts = {1001: "anna"}
+    site.run(until=35)
+    until = monotonic() + 20
+    while "anna" not in (status := shown(capsys, "status", site=site)):  # the lookup runs in a thread
+        assert monotonic() < until
+    assert "\nusers: mdt_small.1001 is anna (1001)\n" in status
+    roles = "users: aggressor anna (1001), victim 1002\n"
+    assert roles in shown(capsys, "findings", site=site)
+    assert roles in shown(capsys, "explain", "F1", site=site)
+    assert re.search(r"mdt_small\.1001 +anna \(1001\) ", shown(capsys, "top", "--once", site=site))
+    assert "user anna (1001)" in fetched(site, "/")[1]
+    now = site.cluster.epoch
+    reported = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
+    assert reported["users"] == {"mdt_small.1001": "anna (1001)", "ior_stream.1002": "1002"}
+
+
+RATE = r"([\d.]+ [kMG]?B/s)"
+
+
+def megabytes_per_second(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * {"B/s": 1e-6, "kB/s": 1e-3, "MB/s": 1.0, "GB/s": 1e3}[unit]
+
+
+def gains(reported: str) -> Sequence[float]:
+    """Expected gain, both ends of its interval, and the measured one."""
+    found = re.search(rf"Expected gain: {RATE} more \({RATE} to {RATE}\)\. Measured: {RATE} more[.;]", reported)
+    assert found, reported
+    return [megabytes_per_second(text) for text in found.groups()]
+
+
+def test_without_a_past_device_time_predicts_what_the_act_brings(site: Site,
+                                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, start_seconds=0.0)))
+    cluster.advance(60)
+    site.begin_again(cluster)
+    site.run_until_said("KEPT: it helped", before=240)
+    reported = shown(capsys, "explain", "F1", site=site)
+    expected, low, high, measured = gains(reported)
+    assert low < expected < high
+    assert low <= measured <= high
+
+
+@pytest.mark.parametrize(("name", "error"), [
+    ("F99", "the journal has no finding F99"), ("7", "the journal has no act 7"),
+    ("x", "neither a finding (F3), nor an order (D3, O3), nor an act"),
+    ("F" + "9" * 30, "neither a finding"), ("", "neither")])
+def test_unknown_names_are_refused(site: Site, capsys: pytest.CaptureFixture[str], name: str, error: str) -> None:
+    assert error in failed(capsys, "explain", name, site=site)
+
+
+def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no findings that tierd acts on" in shown(capsys, "plan", site=site)
+    shown(capsys, "drain", "looking first", site=site)
+    site.run(until=55)
+    plan = shown(capsys, "plan", site=site)
+    assert plan.startswith("DRAINING: looking first; the queue is empty (tierctl resume ends the drain); mode full\n")
+    assert "  lfs setstripe -E 1M -c 1 -p flash -E -1 " in plan
+    assert " -p hdd /proj/ingest\n" in plan
+    assert max(map(len, plan.splitlines())) < 120
+    assert shown(capsys, "history", site=site) == "no acts yet\n"
+    site.filesystem.set_xattr("/proj", "user.tierd", b"off")
+    site.run(until=90)
+    assert "not done: /proj/ingest: user.tierd is off at /proj" in shown(capsys, "plan", site=site)
+
+
+@pytest.mark.parametrize(("changed", "why", "remedy"), [
+    ({"benefit": {"min_gain": 0.9}}, r"ior_stream\.1002: the expected gain of [\d.]+ MB/s is less than 90",
+     "lower benefit.min_gain"),
+    ({"act": {"mode": "observe"}}, "mode observe: findings are reported, and nothing is planned", ""),
+    ({"act": {"on": ("outgrown-component",)}}, r"findings of kind noisy-neighbour are reported only \(act\.on\)", "")],
+    ids=["gain", "mode", "kinds"])
+def test_status_explain_and_page_say_why_nothing_is_done(
+        site: Site, capsys: pytest.CaptureFixture[str], changed: dict[str, Any], why: str, remedy: str) -> None:
+    """It stood in the log alone."""
+    site.restart(**changed)
+    site.run(until=55)
+    status, page = shown(capsys, "status", site=site), fetched(site, "/")[1]
+    for text in (status, shown(capsys, "explain", "F1", site=site), page):
+        assert re.search(why, text)
+    assert f"to change that: {remedy}" in status
+    assert f"To change that: {remedy}" in page
+
+
+def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no reading yet" in shown(capsys, "top", "--once", site=site)
+    site.run(until=35)
+    reported = shown(capsys, "top", site=site)
+    assert "F1 noisy-neighbour: ior_stream.1002" in reported
+    assert re.search(r"lustre-OST0002 .* 1\.\d\d x", reported)
+    assert re.search(r"mdt_small\.1001 .* noise *\n", reported)
+    assert re.search(r"ior_stream\.1002 .* slowed *\n", reported)
+    answer = json.loads(shown(capsys, "top", "--json", site=site))
+    assert {row["role"] for row in answer["jobs"]} == {"noise", "slowed"}
+    quiet = TopAnswer.from_json(answer | {"targets": [], "jobs": []})
+    assert quiet_text(quiet) == "no active jobs"
+    Now(1).shown(answer | {"paused": "[bold]x\x1b[2J", "faults": {"a": "[/]"}})  # no markup, no escapes
+
+
+def test_before_the_first_look_the_answer_has_the_same_keys(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no advice yet" in shown(capsys, "advise", site=site)
+    before = ask(site.socket, {"request": "top"})
+    site.run(until=15)
+    assert before.keys() == ask(site.socket, {"request": "top"}).keys()
+
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    operations = (Path(__file__).parents[3] / "docs/operations.md").read_text(encoding="utf-8")
+    commands = next(action for action in parser()._actions if action.dest == "command").choices
+    assert commands is not None
+    for name in commands:
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        assert len(capsys.readouterr().out.splitlines()) > 5
+        assert f"tierctl {name}" in operations, name
+
 
 ROOT = Path(__file__).parents[3]
 
