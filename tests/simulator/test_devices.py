@@ -86,15 +86,6 @@ def test_nobody_starves_behind_a_stream() -> None:
     assert seen[0] < 1.0
 
 
-@pytest.mark.parametrize(("size", "rate"), [(MIB, 16.0), (4096, 40.0)])
-def test_a_throttled_device_keeps_both_limits(size: int, rate: float) -> None:
-    load = Load(ThrottledSettings(16 * MIB, 40))
-    load.stream(0, size)
-    load.stream(1 << 30, size)
-    load.engine.run_until(20)
-    assert load.ios / 20 == pytest.approx(rate, rel=0.03)
-
-
 def test_flash_seeks_nothing_and_serves_many_at_once() -> None:
     load = Load(FlashSettings(bytes_per_second=400e6, latency_seconds=0.0002, channels=16))
     for number in range(16):
@@ -171,17 +162,6 @@ def rate(offsets: list[int], size: int, *, write: bool = True, missing: int = 0)
     assert len(finished) == len(offsets)
     assert raid.queued == 0
     return len(offsets) * size / max(finished)
-
-
-def test_whole_stripes_stream_at_the_data_share_of_all_disks() -> None:
-    got = rate([n * 4 * MIB for n in range(400)], 4 * MIB)
-    assert 0.9 < got / (GROUP.disks * GROUP.disk_bytes_per_second * 8 / 10) <= 1.01
-
-
-def test_three_quarters_of_a_stripe_cost_more_than_a_whole_one() -> None:
-    whole = rate([n * 4 * MIB for n in range(200)], 4 * MIB) / (4 * MIB)
-    tails = rate([n * 4 * MIB + MIB for n in range(200)], 3 * MIB) / (3 * MIB)
-    assert tails < 0.6 * whole
 
 
 def test_neighbours_that_wait_together_become_whole_stripes() -> None:

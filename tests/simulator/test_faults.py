@@ -103,33 +103,6 @@ def test_a_mask_leaves_its_records_out() -> None:
     assert "CREAT" not in text(made, "sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_mask").split()
 
 
-def test_a_gap_leaves_later_records_with_later_numbers() -> None:
-    made = cluster(Event(5, "changelog_gap", {"target": "MDT0000"}), noise=True)
-    made.advance(4.99)
-    lost = made.mdts[0].changelog.last_index
-    made.advance(1)
-    assert made.mdts[0].changelog.last_index > lost
-    assert len(made.mdts[0].changelog.read(0)) < 40_000
-
-
-def test_a_late_record_is_there_in_a_later_read_and_in_order() -> None:
-    made = cluster(Event(0, "changelog_late", {"target": "MDT0000", "every": 5, "seconds": 2.0}), noise=True)
-    made.advance(10)
-    port, log = SimulatedFilesystem(made), made.mdts[0].changelog
-
-    def indexes() -> list[int]:
-        return [record.index for record in decode(SimulatedFilesystem(made).changelog("MDT0000", 0))[0]]
-
-    last = log.last_index
-    missing = sorted({*range(1, last + 1)} - {*indexes()})
-    assert missing
-    assert {index % 5 for index in missing} == {0}
-    assert missing[0] > 100, "earlier ones have been written"
-    made.advance(2.1)
-    assert indexes()[:last] == list(range(1, last + 1))
-    assert port.mdt_index_of(made.namespace.new_fid(1, 3)) == 1
-
-
 def test_opening_a_changelog_walks_what_no_user_has_cleared() -> None:
     made = cluster(noise=True)
     made.advance(10)
@@ -173,13 +146,6 @@ def test_a_user_can_move_files() -> None:
     made.advance(15)
     layouts = [inode.layout for inode in made.namespace.files() if inode.layout]
     assert 1 <= [layout.components[0].pool for layout in layouts].count("flash") <= 5
-
-
-def test_a_job_changes_its_habits() -> None:
-    made = cluster(Event(5, "job", {"job": "mdt_small.1001", "set": {"files_per_second": 2.0}}), noise=True)
-    made.advance(15)
-    assert made.log.mean("mdt_small.1001", 7, 15) < 0.2 * made.log.mean("mdt_small.1001", 1, 5)
-    assert set(made.runs) == {STREAM, "mdt_small.1001"}
 
 
 @pytest.mark.parametrize(("target", "path"), [

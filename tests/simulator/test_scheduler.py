@@ -14,7 +14,6 @@ from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.engine import Completion, Engine, Steps
 from simulator.filesystem import SimulatedFilesystem
-from simulator.fluid.cluster import FluidCluster
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.realtime import RealTimeDriver, WallClock
@@ -81,38 +80,6 @@ def test_steps_under_way_can_be_brought_to_their_end(scheduler: VirtualScheduler
     assert cluster.now == 7.0
     scheduler.run_until(9)
     assert done[3:] == [("short", 9.0)], "delayed work continues"
-
-
-def run(model: type[Cluster], seed: int) -> list[tuple[str, float]]:
-    """Two that move files and one that looks, beside jobs."""
-    cluster = model(recorded_test_bed(seed), (StreamingWriter(), SmallFileWriter()))
-    for number in range(20):
-        cluster.make_file(f"/proj/old/{number}", MIB)
-    filesystem = SimulatedFilesystem(cluster)
-    seen: list[tuple[str, float]] = []
-
-    def move(name: str, numbers: range) -> None:
-        for number in numbers:
-            filesystem.migrate(f"/proj/old/{number}", FLASH)
-            seen.append((name, cluster.now))
-
-    with VirtualScheduler(cluster) as scheduler:
-        scheduler.spawn("even", lambda: move("even", range(0, 20, 2)))
-        scheduler.spawn("odd", lambda: move("odd", range(1, 20, 2)))
-        scheduler.every(
-            "look", 0.5, lambda: seen.append((f"{cluster.throughput('ior_stream.1002', 0, 9)}", cluster.now))
-        )
-        scheduler.run_until(10)
-    return seen
-
-
-@pytest.mark.parametrize("model", [Cluster, FluidCluster])
-def test_the_same_seed_gives_the_same_run_and_another_seed_another(model: type[Cluster]) -> None:
-    one = run(model, 1)
-    assert one == run(model, 1)
-    assert one != run(model, 2)
-    assert [time for _, time in one] == sorted(time for _, time in one)
-    assert {name for name, _ in one} > {"even", "odd"}
 
 
 def test_an_error_of_an_activity_ends_the_run(scheduler: VirtualScheduler) -> None:
