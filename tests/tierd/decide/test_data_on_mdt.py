@@ -104,11 +104,6 @@ def test_a_reason_against_the_mdt_leaves_the_files_to_flash(metadata: MetadataTa
     assert choice.refused.reason == reason
 
 
-def test_without_permission_nothing_goes_to_an_mdt() -> None:
-    choice = chosen(places=())
-    assert (choice.on_mdt, choice.refused) == (False, None)
-
-
 def test_an_unknown_limit_is_the_default_of_lustre() -> None:
     unknown = replace(ROOM, metadata=replace(IDLE, data_limit_bytes=None))
     assert chosen(room=unknown, size=MIB).on_mdt

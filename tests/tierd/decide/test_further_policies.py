@@ -138,14 +138,6 @@ def test_files_that_save_most_for_each_byte_go_first() -> None:
     assert plan.actions[0].reason.startswith("py.3 reads the file again and again; within 60 minutes the move saves ")
 
 
-def test_a_file_that_is_hardly_read_is_not_worth_its_move() -> None:
-    files = [candidate(n, opens=1000) for n in range(20)]
-    plan = hot(candidate(99, opens=0), *files)
-    assert "/d/f099" not in {a.path for a in plan.actions}
-    seldom = replace(READ_AGAIN, opens_per_second=0.001, disk_reads_per_second=0.001)
-    assert reasons(hot(*files, evidence=seldom)) == [Reason.NOT_WORTH]
-
-
 def test_a_directory_that_still_grows_gets_a_default_first() -> None:
     activity = DirectoryActivity("py.3", "/d", creates=5, candidates=tuple(candidate(n) for n in range(20)),
                                  sizes=(64 * KIB,) * 20)

@@ -68,11 +68,6 @@ def test_the_moves_end_when_the_target_is_near_its_pool() -> None:
     assert 0.34 <= left <= 0.34 + 0.03 + 0.01
 
 
-def test_a_stripe_goes_to_a_target_that_has_none_and_the_others_stay() -> None:
-    (action,) = decided(UNEVEN, file(1, 0, 4, 3, size=3 * GB)).actions
-    assert action.layout.components[0].ost_list == (1, 4, 3)
-
-
 def without(where: Capacity, *closed: str) -> Capacity:
     return replace(where, pools={pool: tuple(t for t in members if t not in closed)
                                  for pool, members in where.pools.items()}, closed={"hdd": closed})

@@ -90,12 +90,6 @@ def test_a_restriped_file_names_its_targets_while_one_of_the_pool_is_drained() -
     setstripe_arguments(wide.layout)
 
 
-def test_the_next_shared_file_gets_them_from_its_directory() -> None:
-    (action,) = shared(creates=1).actions
-    assert (action.kind, action.directory) == ("set-default-layout", "/d")
-    assert " ".join(setstripe_arguments(action.layout)) == "-E 4M -c 1 -p hdd -E -1 -c 6 -S 1M -p hdd"
-
-
 @pytest.mark.parametrize("candidate", [
     file(size=None), file(size=MIB), file(size=33 << 30), file(created=NOW - 50, opens=0), file(closed=NOW - 3),
     file(name="other"),
@@ -177,7 +171,6 @@ def test_no_default_names_a_pool_that_does_not_exist() -> None:
 ])
 def test_small_files_without_a_wide_plain_default_stay(present: Layout | None) -> None:
     assert small(present).actions == ()
-
 
 
 @given(st.integers(1, 10**5), st.integers(1, 10**4), st.integers(0, 500), st.integers(1, 10**5), st.booleans())
