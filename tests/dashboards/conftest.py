@@ -4,121 +4,78 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from simulator.scenarios.scenario import parse
+from lustre.layout.model import Component, Layout
+from simulator.jobs.large_files import StreamingReader
+from simulator.jobs.metadata import LsScan
+from simulator.scenarios.events import Event, schedule
 from tests.alerts import site as simulated
 from tests.alerts.site import number
 from tests.dashboards.files import metric_names, recorded_rules
 from tests.servers import Prometheus, program, prometheus
 from tests.tierd.integrations.powerflex_gateway import answering
+from tests.tierd.simulated import NOISE, STREAM
 from tierd.config.settings import Settings
 from tierd.simulation.world import VirtualClock
 
 STEP_SECONDS = 15
 SECONDS = 330
-
-SCENARIO = parse("""
-title = "A bit of everything"
-seconds = 330
-cluster = "recorded_test_bed"
-
-[[job]]
-kind = "streaming_write"
-job_id = "ior_stream.1002"
-path = "/proj/flow/stream.dat"
-
-[[job]]
-kind = "small_files"
-job_id = "mdt_small.1001"
-directory = "/proj/ingest"
-start_seconds = 60
-files_per_second = 14.0
-sizes = [262144, 524288, 786432, 1048576]
-threads = 8
-keep = 400
-rereads_per_second = 6.0
-
-[[job]]
-kind = "streaming_read"
-job_id = "ior_read.1003"
-path = "/proj/read/input.dat"
-client = 1
-file_bytes = "512M"
-think_seconds = 2.0
-layout = [{pool = "flash"}]
-
-[[job]]
-kind = "ls"
-job_id = "ls.1011"
-client = 1
-names = 300
-times = 1000
-think_seconds = 3.0
-
-[[event]]
-at = 300
-kind = "degraded"
-target = "OST0003"
-rebuild_share = 0.2
-""")
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """Samples in OpenMetrics form, the names of all metrics among them, and the time of the last."""
-
-    file: Path
-    names: frozenset[str]
-    begin: float
-    end: float
-
-
-def record(folder: Path) -> Recorded:
-    """Let the cluster live, and write down what was scraped."""
-    site = simulated.Site(folder, settings=Settings(), model=lambda *_: SCENARIO.build(),
-                powerflex=lambda cluster: answering(VirtualClock(cluster)))
-    lines: list[str] = []
-    while site.cluster.now < SECONDS:
-        site.live(STEP_SECONDS)
-        lines += (f"{series} {number(value)} {site.cluster.epoch:.3f}" for series, value in site.samples())
-    site.close()
-    file = folder / "samples.openmetrics"
-    file.write_text("\n".join((*lines, "# EOF\n")), encoding="utf-8")
-    return Recorded(file, frozenset(line.partition("{")[0] for line in lines), site.begin, site.cluster.epoch)
+JOBS = (
+    STREAM,
+    replace(NOISE, start_seconds=60.0, files_per_second=14.0, sizes=tuple(n << 18 for n in range(1, 5)),
+            rereads_per_second=6.0),
+    StreamingReader(job_id="ior_read.1003", path="/proj/read/input.dat", client=1, file_bytes=512 << 20,
+                    think_seconds=2.0, layout=Layout((Component(pool="flash"),), composite=False)),
+    LsScan(client=1, names=300, times=1000, think_seconds=3.0))
+"""A bit of everything."""
+DEGRADED = Event(300, "degraded", {"target": "OST0003", "rebuild_share": 0.2})
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
+    """The Prometheus, the names of all metrics in it, and the time that it knows."""
+
     prometheus: Prometheus
-    recorded: Recorded
+    names: frozenset[str]
+    begin: float
+    end: float
 
     def values(self, expr: str, instant: bool) -> list[Any]:
         if instant:
-            return self.prometheus.instant(expr, self.recorded.end)
-        return self.prometheus.over(expr, self.recorded.begin, self.recorded.end, STEP_SECONDS)
+            return self.prometheus.instant(expr, self.end)
+        return self.prometheus.over(expr, self.begin, self.end, STEP_SECONDS)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The cluster lives, and what is scraped is written down as Prometheus stores it, all in virtual time."""
     program("prometheus")
     folder = tmp_path_factory.mktemp("recorded")
-    recorded = record(folder)
-    data = folder / "data"
-    promtool(folder, "create-blocks-from", "openmetrics", "-q", str(recorded.file), str(data))
+    data, samples = folder / "data", folder / "samples.openmetrics"
+    lived = simulated.Site(folder, JOBS, Settings(), powerflex=lambda cluster: answering(VirtualClock(cluster)))
+    schedule([DEGRADED], lived.cluster)
+    lines: list[str] = []
+    while lived.cluster.now < SECONDS:
+        lived.live(STEP_SECONDS)
+        lines += (f"{series} {number(value)} {lived.cluster.epoch:.3f}" for series, value in lived.samples())
+    lived.close()
+    samples.write_text("\n".join((*lines, "# EOF\n")), encoding="utf-8")
+    begin, end = lived.begin, lived.cluster.epoch
+    promtool(folder, "create-blocks-from", "openmetrics", "-q", str(samples), str(data))
     for level in levels(recorded_rules()):
         rules = folder / "level.yml"
         rules.write_text(yaml.safe_dump({"groups": [{"name": "level", "rules": level}]}), encoding="utf-8")
         with prometheus(folder, data) as server:
-            promtool(folder, "create-blocks-from", "rules", f"--start={recorded.begin:.0f}",
-                     f"--end={recorded.end:.0f}", f"--eval-interval={STEP_SECONDS}s", f"--url={server.url}",
-                     f"--output-dir={data}", str(rules))
+            promtool(folder, "create-blocks-from", "rules", f"--start={begin:.0f}", f"--end={end:.0f}",
+                     f"--eval-interval={STEP_SECONDS}s", f"--url={server.url}", f"--output-dir={data}", str(rules))
     with prometheus(folder, data) as server:
-        yield Site(server, recorded)
+        yield Site(server, frozenset(line.partition("{")[0] for line in lines), begin, end)
 
 
 def promtool(folder: Path, *arguments: str) -> None:

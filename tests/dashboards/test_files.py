@@ -283,7 +283,7 @@ def test_every_panel_shows_something(site: Site, board: dict[str, Any]) -> None:
         title = panel["title"]
         for target in panel["targets"]:
             if not site.values(filled(target["expr"]), target["instant"]):
-                missing = sources(metric_names(target["expr"])) - site.recorded.names
+                missing = sources(metric_names(target["expr"])) - site.names
                 empty.setdefault(title, set()).update(missing or {"?"})
     unexplained = {title for title, missing in empty.items() if "?" in missing} - MAY_BE_EMPTY.keys()
     assert unexplained == set()
@@ -294,7 +294,7 @@ def values_of_variable(site: Site, uid: str, name: str) -> set[str]:
     (variable,) = [v for v in ALL_BOARDS[uid]["templating"]["list"] if v["name"] == name]
     query = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
     assert query, variable
-    known = site.prometheus.series(filled(query[1]), site.recorded.begin, site.recorded.end)
+    known = site.prometheus.series(filled(query[1]), site.begin, site.end)
     return {labels[query[2]] for labels in known if query[2] in labels}
 
 
@@ -334,7 +334,7 @@ def test_metrics_that_the_simulator_lacks_come_from_written_nodes(site: Site) ->
     """Else the panels of checks and quotas would be excused from showing anything."""
     assert {"lustre_osd_scrub_state", "lustre_osd_scrub_repaired_objects", "lustre_lfsck_state",
             "lustre_lfsck_failed_items", "lustre_quota_slave_connected", "lustre_quota_slave_enforced",
-            "lustre_quota_slave_up_to_date"} <= site.recorded.names
+            "lustre_quota_slave_up_to_date"} <= site.names
 
 
 def test_the_recorded_numbers_are_right(site: Site) -> None:

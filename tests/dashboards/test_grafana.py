@@ -133,10 +133,10 @@ def test_a_dashboard_in_a_real_grafana(board: Dashboard, grafana: str, browser: 
     made = json.loads(text(all_rows_open(board)))
     titles = {panel["title"] for panel in panels(made)}
     def shown(until: float) -> list[SeenPanel]:
-        time = f"from={site.recorded.begin * 1000:.0f}&to={until * 1000:.0f}&kiosk&theme=light"
+        time = f"from={site.begin * 1000:.0f}&to={until * 1000:.0f}&kiosk&theme=light"
         return opened(browser, f"{grafana}/d/{made['uid']}?{time}", len(titles))
 
-    seen = shown(site.recorded.end)
+    seen = shown(site.end)
     if folder := os.environ.get("GRAFANA_PICTURES", ""):
         browser.picture(Path(folder) / f"{made['uid']}.png", int(browser.run(SETTLED)))
     assert faults(seen, titles, browser.errors) == []
