@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from itertools import count, repeat
 from random import Random
 
 import pytest
 
 from simulator.devices import DeviceSettings, build
 from simulator.devices.device import DeviceTimeAccount, Io
-from simulator.devices.flash import Flash, FlashSettings
+from simulator.devices.flash import FlashSettings
 from simulator.devices.hdd import HddSettings
 from simulator.devices.raid import Raid, RaidSettings
 from simulator.devices.throttled import ThrottledSettings
@@ -25,126 +29,112 @@ class Load:
     def __init__(self, settings: DeviceSettings) -> None:
         self.engine = Engine()
         self.device = build(self.engine, settings)
-        self.bytes = 0
-        self.ios = 0
+        self.account = DeviceTimeAccount()
+        self.ios: Counter[str] = Counter()
+        """Done, by job."""
 
-    def stream(self, start: int, size: int) -> None:
+    def keep(self, places: Iterator[int], size: int, *, write: bool = True, job: str = "ior.1") -> None:
+        """One I/O after the other of a job, at these places."""
         def done() -> None:
-            self.bytes += size
-            self.ios += 1
-            self.stream(start + size, size)
+            self.ios[job] += 1
+            self.keep(places, size, write=write, job=job)
 
-        self.device.submit(Io(True, start, size, done))
+        self.device.submit(Io(write, next(places), size, done, partial(self.account.book, {job: 1})))
 
-    def scatter(self, rng: Random, size: int, span: int) -> None:
-        def done() -> None:
-            self.ios += 1
-            self.scatter(rng, size, span)
 
-        self.device.submit(Io(True, rng.randrange(span // size) * size, size, done))
+def scattered(seed: int, span: int = 4 << 40) -> Iterator[int]:
+    """Places of pages."""
+    rng = Random(seed)
+    return iter(lambda: rng.randrange(span // 4096) * 4096, None)
 
 
 def test_a_disk_streams_at_its_bandwidth() -> None:
     load = Load(HDD)
-    load.stream(0, MIB)
+    load.keep(count(0, MIB), MIB)
     load.engine.run_until(10)
-    assert load.bytes / 10 == pytest.approx(150e6, rel=0.02)
+    assert load.ios.total() * MIB / 10 == pytest.approx(150e6, rel=0.02)
 
 
 def test_random_io_costs_a_seek_and_half_a_revolution_each() -> None:
     load = Load(HDD)
-    load.scatter(Random(1), 4096, 4 << 40)
+    load.keep(scattered(1), 4096)
     load.engine.run_until(10)
-    assert 60 < load.ios / 10 < 130
+    assert 60 < load.ios.total() / 10 < 130
 
 
 def test_a_deep_queue_lets_the_elevator_shorten_the_way() -> None:
     shallow, deep = Load(HDD), Load(HDD)
-    shallow.scatter(Random(1), 4096, 4 << 40)
+    shallow.keep(scattered(1), 4096)
     for number in range(32):
-        deep.scatter(Random(number), 4096, 4 << 40)
+        deep.keep(scattered(number), 4096)
     shallow.engine.run_until(20)
     deep.engine.run_until(20)
-    assert deep.ios > 1.2 * shallow.ios
+    assert deep.ios.total() > 1.2 * shallow.ios.total()
 
 
 def test_two_streams_cost_seeks_between_them() -> None:
     load = Load(HDD)
-    load.stream(0, MIB)
-    load.stream(1 << 40, MIB)
+    load.keep(count(0, MIB), MIB)
+    load.keep(count(1 << 40, MIB), MIB)
     load.engine.run_until(10)
-    assert 0.5 * 150e6 < load.bytes / 10 < 0.99 * 150e6
+    assert 0.5 * 150e6 < load.ios.total() * MIB / 10 < 0.99 * 150e6
 
 
-def test_nobody_starves_behind_a_stream() -> None:
-    load = Load(HDD)
-    load.stream(0, MIB)
+@pytest.mark.parametrize(("settings", "streams", "size", "place", "most_seconds"), [
+    (HDD, [count(0, MIB)], MIB, 3 << 40, 1.0),
+    (RaidSettings(), [count((1 << 40) + n * 4 * MIB, 256 * MIB) for n in range(64)], 4 * MIB, 0,
+     RaidSettings().deadline_seconds + 0.5),
+], ids=["disk", "raid"])
+def test_nobody_starves_behind_streams(settings: DeviceSettings, streams: list[Iterator[int]], size: int, place: int,
+                                       most_seconds: float) -> None:
+    load = Load(settings)
+    for places in streams:
+        load.keep(places, size)
+    load.engine.run_until(0.5)
     seen: list[float] = []
-    load.device.submit(Io(False, 3 << 40, 4096, lambda: seen.append(load.engine.now)))
+    load.device.submit(Io(False, place, 4096, lambda: seen.append(load.engine.now)))
     load.engine.run_until(5)
     assert seen
-    assert seen[0] < 1.0
+    assert seen[0] < 0.5 + most_seconds
 
 
 def test_flash_seeks_nothing_and_serves_many_at_once() -> None:
     load = Load(FlashSettings(bytes_per_second=400e6, latency_seconds=0.0002, channels=16))
     for number in range(16):
-        load.scatter(Random(number), 4096, 1 << 30)
+        load.keep(scattered(number, 1 << 30), 4096)
     load.engine.run_until(1)
-    assert load.ios > 30_000
+    assert load.ios.total() > 30_000
 
 
 @pytest.mark.parametrize(("write", "share"), [(True, 0.5), (False, 1.0)])
 @pytest.mark.parametrize("size", [4096, 4 * MIB])
 def test_a_mirrored_volume_stores_each_write_twice(write: bool, share: float, size: int) -> None:
-    done = [0, 0]
-    for copies in (1, 2):
-        engine = Engine()
-        device = Flash(engine, FlashSettings(1e9, 0.0002, 4, copies=copies))
-
-        def again(device: Flash = device, at: int = copies - 1) -> None:
-            done[at] += 1
-            device.submit(Io(write, 0, size, again))
-
+    single, mirrored = (Load(FlashSettings(1e9, 0.0002, 4, copies=copies)) for copies in (1, 2))
+    for load in (single, mirrored):
         for _ in range(16):
-            again()
-        engine.run_until(1.0)
-    assert done[1] / done[0] == pytest.approx(share, rel=0.1)
+            load.keep(repeat(0), size, write=write)
+        load.engine.run_until(1.0)
+    assert mirrored.ios.total() / single.ios.total() == pytest.approx(share, rel=0.1)
 
 
 @pytest.mark.parametrize("settings", [HDD, FlashSettings(), RaidSettings(), ThrottledSettings(16 << 20, 40)],
                          ids=["disk", "flash", "raid", "throttled"])
 def test_io_is_booked_for_no_more_time_than_a_busy_device_has(settings: DeviceSettings) -> None:
-    load, account = Load(settings), DeviceTimeAccount()
-
-    def stream(at: int) -> None:
-        load.device.submit(Io(True, at, 4 * MIB, lambda: stream(at + 4 * MIB), lambda s: account.book({"ior.1": 1}, s)))
-
+    load = Load(settings)
     for queue in range(4):
-        stream(queue << 32)
+        load.keep(count(queue << 32, 4 * MIB), 4 * MIB)
     load.engine.run_until(10)
-    assert account.seconds["ior.1"] == pytest.approx(10, rel=0.1)
+    assert load.account.seconds["ior.1"] == pytest.approx(10, rel=0.1)
 
 
 def test_scattered_io_is_booked_for_its_seeks_and_a_stream_for_its_bytes() -> None:
-    load, account = Load(HDD), DeviceTimeAccount()
-    rng = Random(1)
-    ios = 0
-
-    def scatter() -> None:
-        nonlocal ios
-        ios += 1
-        place = rng.randrange(1 << 30) * 4096
-        load.device.submit(Io(True, place, 4096, scatter, lambda s: account.book({"fio.1": 1}, s)))
-
-    def stream(at: int) -> None:
-        load.device.submit(Io(True, at, MIB, lambda: stream(at + MIB), lambda s: account.book({"ior.1": 1}, s)))
-
-    scatter()
-    stream(0)
+    load = Load(HDD)
+    load.keep(scattered(1), 4096, job="fio.1")
+    load.keep(count(0, MIB), MIB)
     load.engine.run_until(10)
-    assert account.seconds["ior.1"] + account.seconds["fio.1"] == pytest.approx(10, rel=0.01)
-    assert 0.005 < account.seconds["fio.1"] / ios < 0.02
+    booked = load.account.seconds
+    assert booked["ior.1"] + booked["fio.1"] == pytest.approx(10, rel=0.01)
+    assert 0.005 < booked["fio.1"] / load.ios["fio.1"] < 0.02
 
 
 GROUP = RaidSettings()
@@ -181,23 +171,6 @@ def test_pieces_of_a_stripe_are_reads_and_writes() -> None:
 def test_reads_of_a_degraded_group_cost_the_others_more() -> None:
     offsets = [n * 1024 * MIB for n in range(100)]
     assert rate(offsets, MIB, write=False, missing=1) < 0.9 * rate(offsets, MIB, write=False)
-
-
-def test_an_overdue_io_is_served_first() -> None:
-    engine = Engine()
-    raid = Raid(engine, GROUP)
-    seen: list[float] = []
-
-    def stream(offset: int) -> None:
-        raid.submit(Io(True, offset, 4 * MIB, lambda: stream(offset + 64 * MIB)))
-
-    for n in range(64):
-        stream((1 << 40) + n * 4 * MIB)
-    engine.run_until(0.5)
-    raid.submit(Io(False, 0, 4096, lambda: seen.append(engine.now)))
-    engine.run_until(5.0)
-    assert seen
-    assert seen[0] < 0.5 + GROUP.deadline_seconds + 0.5
 
 
 def journal(engine: Engine) -> Journal:
