@@ -1,4 +1,7 @@
-"""Files of settings: drop-ins, tables, scopes, and mistakes with their file and line."""
+"""Files of settings: drop-ins, tables, scopes, and mistakes with their file, their line and what to write instead.
+
+Settings that cannot work together are refused or warned of.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.tierd.logged import logged
+from tierd.__main__ import main
 from tierd.config.act import Mode
+from tierd.config.contradictions import why_no_pool_name
 from tierd.config.files import ConfigurationWatch
 from tierd.config.load import ConfigurationError, load, parse
 from tierd.config.settings import Settings
+from tierd.policies.registry import BUILT_IN
 
 
 @pytest.mark.parametrize(("data", "words"), [
@@ -126,68 +135,256 @@ def test_only_the_first_unknown_setting_of_a_table_lists_the_known_ones() -> Non
 
 
 @pytest.fixture
-def main(tmp_path: Path) -> Path:
+def toml(tmp_path: Path) -> Path:
     path = tmp_path / "tierd.toml"
     path.write_text("[act]\nmode = 'observe'\n[limits]\nfiles_per_second = 1.0\nbytes_per_second = 1e6\n"
                     "[[scopes]]\npath = '/a'\n", encoding="utf-8")
     return path
 
 
-def drop_in(main: Path, name: str, text: str) -> Path:
-    folder = main.with_suffix(".d")
+def drop_in(toml: Path, name: str, text: str) -> Path:
+    folder = toml.with_suffix(".d")
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(text, encoding="utf-8")
     return folder / name
 
 
-def test_the_last_word_counts_and_scopes_add_up(main: Path) -> None:
-    drop_in(main, "20-b.toml", "[limits]\nfiles_per_second = 3.0\n")
-    drop_in(main, "10-a.toml", "[limits]\nfiles_per_second = 2.0\n[[scopes]]\npath = '/b'\nmode = 'full'\n")
-    drop_in(main, ".30-hidden.toml", "nonsense")
-    drop_in(main, "40-note.txt", "nonsense")
-    settings = load(main)
+def test_the_last_word_counts_and_scopes_add_up(toml: Path) -> None:
+    drop_in(toml, "20-b.toml", "[limits]\nfiles_per_second = 3.0\n")
+    drop_in(toml, "10-a.toml", "[limits]\nfiles_per_second = 2.0\n[[scopes]]\npath = '/b'\nmode = 'full'\n")
+    drop_in(toml, ".30-hidden.toml", "nonsense")
+    drop_in(toml, "40-note.txt", "nonsense")
+    settings = load(toml)
     assert settings.act.mode == "observe"
     assert (settings.limits.files_per_second, settings.limits.bytes_per_second) == (3.0, 1e6)
     assert [(scope.path, scope.mode) for scope in settings.scopes] == [("/a", "observe"), ("/b", "full")]
 
 
-def test_mistakes_are_reported_with_their_file(main: Path) -> None:
-    first = drop_in(main, "10.toml", "# a comment\n[web]\nport = -1\n[[scopes]]\npath = 'no'\n")
-    second = drop_in(main, "20.toml", "[limits]\n\nfiles_per_secnd = 1\n")
+def test_mistakes_are_reported_with_their_file(toml: Path) -> None:
+    first = drop_in(toml, "10.toml", "# a comment\n[web]\nport = -1\n[[scopes]]\npath = 'no'\n")
+    second = drop_in(toml, "20.toml", "[limits]\n\nfiles_per_secnd = 1\n")
     with pytest.raises(ConfigurationError) as caught:
-        load(main)
+        load(toml)
     reported = {line.split(": ")[0] for line in str(caught.value).splitlines()}
     assert reported == {f"{first}:3", f"{first}:5", f"{second}:3"}
 
 
-def test_every_file_that_is_no_toml_is_named(main: Path) -> None:
-    first, second = drop_in(main, "10.toml", "[act\n"), drop_in(main, "20.toml", "= 1\n")
+def test_every_file_that_is_no_toml_is_named(toml: Path) -> None:
+    first, second = drop_in(toml, "10.toml", "[act\n"), drop_in(toml, "20.toml", "= 1\n")
     with pytest.raises(ConfigurationError) as caught:
-        load(main)
+        load(toml)
     assert f"{first}: not a TOML file" in str(caught.value)
     assert f"{second}: not a TOML file" in str(caught.value)
 
 
-def test_changes_are_noticed(main: Path) -> None:
+def test_changes_are_noticed(toml: Path) -> None:
     def install() -> None:
-        new = main.with_suffix(".new")
+        new = toml.with_suffix(".new")
         new.write_text("")
-        new.replace(main)
+        new.replace(toml)
 
-    watch = ConfigurationWatch(main)
+    watch = ConfigurationWatch(toml)
     changes: list[Callable[[], object]] = [
-        lambda: main.write_text("[act]\n"), install, lambda: drop_in(main, "10.toml", ""),
-        lambda: drop_in(main, "10.toml", "[act]\n"), main.with_suffix(".d").joinpath("10.toml").unlink, main.unlink]
+        lambda: toml.write_text("[act]\n"), install, lambda: drop_in(toml, "10.toml", ""),
+        lambda: drop_in(toml, "10.toml", "[act]\n"), toml.with_suffix(".d").joinpath("10.toml").unlink, toml.unlink]
     for change in changes:
         assert not watch.changed()
         change()
         assert watch.changed()
 
 
-def test_other_files_are_no_reason_to_read_again(main: Path) -> None:
-    drop_in(main, "10.toml", "")
-    watch = ConfigurationWatch(main)
-    main.with_name("password").write_text("geheim")
-    drop_in(main, ".10.toml.swp", "")
-    drop_in(main, "README", "")
+def test_other_files_are_no_reason_to_read_again(toml: Path) -> None:
+    drop_in(toml, "10.toml", "")
+    watch = ConfigurationWatch(toml)
+    toml.with_name("password").write_text("geheim")
+    drop_in(toml, ".10.toml.swp", "")
+    drop_in(toml, "README", "")
     assert not watch.changed()
+
+
+DETECTORS = [(f"detect.{detector.table}", enter.name, f"leave{enter.name.removeprefix('enter')}", detector.settings())
+             for detector in BUILT_IN for enter in detector.settings.__dataclass_fields__.values()
+             if enter.name.startswith("enter")
+             and f"leave{enter.name.removeprefix('enter')}" in detector.settings.__dataclass_fields__]
+PAIRS = [("noisy_neighbour", "probability", "end_probability", Settings().noisy_neighbour), *DETECTORS]
+
+
+@pytest.mark.parametrize(("table", "enter", "leave", "defaults"), PAIRS)
+def test_thresholds_that_are_exchanged_are_refused_in_every_detector(
+        table: str, enter: str, leave: str, defaults: object) -> None:
+    begins, ends = getattr(defaults, enter), getattr(defaults, leave)
+    assert parse(f"[{table}]\n{enter} = {begins}\n{leave} = {ends}\n".encode(), "t.toml")
+    with pytest.raises(ConfigurationError) as caught:
+        parse(f"[{table}]\n{enter} = {ends}\n{leave} = {begins}\n".encode(), "t.toml")
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"t.toml:3: {table}.{leave}: a finding begins at {enter} = {ends:g} and would end")
+    assert line.endswith("Exchange them")
+
+
+REFUSED = [
+    ('[small_files_to_flash]\nflash_pool = "lustre.flash"', 2, "write the pool without the name of the file system"),
+    ('[small_files_to_flash]\nhdd_pool = "slow disks"', 2, "a pool's name has no spaces and no /"),
+    ('[small_files_to_flash]\nhdd_pool = "a-name-of-16-char"', 2, "a pool's name has 15 characters at most"),
+    ('[small_files_to_flash]\nflash_pool = "none"', 2, "Lustre reserves this name"),
+    ('[[scopes]]\npath = "/a"\n[scopes.small_files_to_flash]\nflash_pool = "a/b"', 4, "no spaces and no /"),
+    ('[web]\naddress = "127.0.0.1:9170"', 2, "write an IP address or a host name; the port is [web] port"),
+    ('[web]\naddress = "10.0.0.300"', 2, "write an IP address or a host name"),
+    ('[web]\naddress = "http://mgmt01"', 2, "write an IP address or a host name"),
+    ('[sense]\nexporter_dns = ["oss.example.org"]', 2, "write _lustre-exporter._tcp.example.org (SRV) or"),
+    ('[sense.exporter_access]\nuser = "tierd"', 2, "the user 'tierd' has no password: set password_file"),
+    ('[sense.prometheus.access]\nuser = "tierd"', 2, "the user 'tierd' has no password: set password_file"),
+    ('[sense.exporter_access]\npassword_file = "/x"', 2, "there is a password but no user: set user"),
+    ('[sense.exporter_access]\nuser = "u"\npassword_file = "/x"\ntoken_file = "/t"', 4,
+     "not both: remove one of the two"),
+    ('[sense.exporter_access]\nkey_file = "/x"', 2, "a key needs its certificate: set cert_file"),
+    ("[sense]\ntimeout_seconds = 90", 2, "timeout_seconds = 90 must be shorter than stale_seconds = 90"),
+    ("[sense]\nstale_seconds = 5", 2, "every reading would be too old: cycle_seconds = 5 must be shorter"),
+    ('[web]\nenabled = "no"', 2, "write true or false, without quotes (it is 'no')"),
+    ("[detect.hot_small_files]\nenabled = 1", 2, "write true or false, without quotes (it is 1)"),
+    ('[cold_to_disk]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
+    ('[rebalance]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
+    ('[filesystem]\nmount = "mnt/lustre"', 2, "filesystem.mount: give an absolute path (it is 'mnt/lustre')"),
+    ("[journal]\nkeep_days = 7", 2,
+     "journal.keep_days: give at least 30 days, or 0 to keep records for ever (it is 7)"),
+    ("[journal]\nkeep_days = -1", 2,
+     "journal.keep_days: give at least 30 days, or 0 to keep records for ever (it is -1)"),
+    ('[act]\njournal = ""', 2, "act.journal: give an absolute path (it is '')"),
+    ('[act]\nsocket = "tierd.sock"', 2, "act.socket: give an absolute path (it is 'tierd.sock')"),
+    (f'[act]\nsocket = "/{"s" * 107}"', 2, "act.socket: give a path of 107 bytes at most, the limit for a socket"),
+    ('[act]\npause_file = "pause"', 2, "act.pause_file: give an absolute path (it is 'pause')"),
+    ('[act]\ndry_run = "no"', 2, "act.dry_run: write true or false, without quotes (it is 'no')"),
+    ('[act]\non = ["shared-bandwidth"]', 2, "act.on.0: tierd acts on noisy-neighbour, small-random-io, shared-f"),
+    ("[limits]\nfiles_per_second = inf", 2, "limits.files_per_second: write a finite number (it is inf)"),
+    ('[[scopes]]\npath = "/a"\nlimits.per_pool.bytes_per_second = inf', 3,
+     "scopes.0.limits.per_pool.bytes_per_second: "),
+    ("[limits]\nfiles_per_second = nan", 2, "limits.files_per_second: must be greater than 0 (it is nan)"),
+    ('[sense]\nexporters = ["oss1:9169/metrics"]', 2, "sense.exporters.0: give the whole address: http://oss01:9169/"),
+    ('[sense]\nexporters = ["http://me:secret@oss1:9169/metrics"]', 2,
+     "sense.exporters.0: others can see a password in"),
+    ('[sense.prometheus]\nurl = "http://me:secret@prom:9090"', 1,
+     "sense.prometheus: url: others can see a password in"),
+    ('[sense]\nclients = ["ftp://login1"]', 2, "sense.clients.0: give the whole address: http://oss01:9169/metrics"),
+    ('[sense.prometheus]\nurl = "prom:9090"', 1, "sense.prometheus: url: give the whole address: https://prometheus"),
+    ('[sense]\nmdts = ["0"]', 2, "sense.mdts.0: write the metadata target as MDT0000"),
+    ('[sense.readers]\n"lustre-MDT0000" = "cl1"', 2,
+     "sense.readers.lustre-MDT0000: write the metadata target as MDT0000"),
+    ('[sense.readers]\nMDT0000 = "1"', 2, "write the name that lctl changelog_register printed: cl1"),
+    ('[small_files_to_flash]\nflash_pool = "hdd"', 1, "small_files_to_flash: flash_pool and hdd_pool are both 'hdd'"),
+    ('[small_files_to_flash]\nhdd_pool = ""', 1, "small_files_to_flash: flash_pool and hdd_pool must have names"),
+    ('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "flash"', 1, "flash_pool and hdd_pool are both 'flash'"),
+    ("[detect.hot_small_files]\nmin_opens = 0", 2, "min_opens: must be greater than or equal to 1 (it is 0)"),
+    ("[detect.hot_large_files]", 1, "unknown setting; known here: block_accelerator, cold_on_flash"),
+    ("[noisy_neighbour.classes]\nsmoll_rpc_bytes = 1", 2, "known here: small_file_bytes, small_rpc_bytes, stream_r"),
+    ("detect = 3", 1, "detect: "), ("[detect]\nhot_small_files = 3", 2, "detect.hot_small_files: "),
+    ('[[scopes]]\npath = "scratch"', 2, "begins with / at the root"),
+    ('[[scopes]]\npath = "/a"\nmode = "all"', 3, "scopes.0.mode: "),
+    ('[[scopes]]\npath = "/a"\n[scopes.limits]\nfiles = 1', 4,
+     "known here: burst_seconds, bytes_per_second, files_per_second, per_pool, per_target, pools"),
+    ("[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/a/'", 1, "these have several: /a"),
+    ("[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/mnt/lustre/a'", 1, "these have several: /a"),
+    ("[limits.pools.flash]\nfile_per_second = 1", 2, "known here: bytes_per_second, files_per_second"),
+    ("[[scopes]]\npath = '/a'\n[scopes.limits.pools.flash]\nfile_per_second = 1", 4,
+     "known here: bytes_per_second, files_per_second"),
+    ("[claim]\nexpiry_seconds = 1", 2, "claim.expiry_seconds: "),
+    ("[verify]\njudge_seconds = true", 2, "verify.judge_seconds: write a number (it is True)"),
+    ("[verify]\nmin_gain = false", 2, "(it is False)"),
+    ("[limits.pools.flash]\nfiles_per_second = true", 2, "write a number (it is True)"),
+    ("[detect.hot_small_files]\nmin_opens = true", 2, "write a number (it is True)"),
+    ("[rebalance]\nmax_moves = true", 2, "write a number (it is True)"),
+    ("[[scopes]]\npath = '/a'\nlimits.files_per_second = true", 3, "write a number (it is True)"),
+    ("[sense.slurm]\ntimeout_seconds = true", 2, "write a number (it is True)"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "sentence"), REFUSED)
+def test_settings_that_cannot_work_are_refused(text: str, line: int, sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text.encode(), "t.toml")
+    (mistake,) = str(caught.value).splitlines()
+    assert mistake.startswith(f"t.toml:{line}: ")
+    assert sentence in mistake
+    assert "secret" not in mistake
+
+
+WARNED = [
+    ('[limits.pools.nvme]\nfiles_per_second = 1', 1, "this limit has no effect; pools in use: flash, hdd"),
+    ('[[scopes]]\npath = "/a"\n[scopes.limits.pools.nvme]\nfiles_per_second = 1', 3, "does not use a pool 'nvme'"),
+    ('[sense]\nexporters = ["http://a:1/metrics"]\n[sense.prometheus]\nurl = "http://p:9090"', 2,
+     "tierd reads Prometheus, not exporters"),
+    ('[sense]\nexporters = ["http://a:1/metrics", "http://a:1/metrics"]', 2, "listed twice"),
+    ('[sense]\nexporters = ["http://a:1"]', 2, "the metrics are at http://a:1/metrics: add /metrics"),
+    ('[web]\naddress = "0.0.0.0"', 2, "anyone on the network can read this port: set a config_file"),
+    ('[web]\naddress = ""', 2, "anyone on the network can read this port"),
+    ('[web]\nchange_users = ["alice"]', 2, "without passwords the page has no buttons: set config_file"),
+    ('[sense.exporter_access]\nuser = "u"\npassword_file = "/x"\npassword_env = "X"', 4, "password_env is ignored"),
+    ('[sense]\nmdts = ["MDT0000"]\n[sense.readers]\nMDT0001 = "cl1"', 4, "the changelog of MDT0001 is not read"),
+    ('[act]\non = ["cold-on-flash"]\n[detect.cold_on_flash]\nenabled = false', 2, "the detector cold-on-flash is off"),
+    ("[verify]\nharm_seconds = 90", 2, "harm_seconds = 90 should not exceed judge_seconds = 60"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "sentence"), WARNED)
+def test_a_setting_without_effect_is_a_warning(text: str, line: int, sentence: str) -> None:
+    warnings = logged()
+    parse(text.encode(), "t.toml")
+    (warning,) = warnings
+    assert warning.startswith(f"t.toml:{line}: ")
+    assert sentence in warning
+
+
+SOUND = ["", '[limits.pools.flash]\nfiles_per_second = 1', '[web]\naddress = "::1"', '[web]\naddress = "localhost"',
+         '[web]\naddress = "0.0.0.0"\nconfig_file = "web.yml"', '[web]\naddress = ""\nenabled = false',
+         '[sense.exporter_access]\ntoken_file = "/t"', '[sense.exporter_access]\nuser = "u"\npassword_env = "P"',
+         '[sense]\nexporter_dns = ["_x._tcp.example.org", "oss.example.org:9169"]',
+         '[small_files_to_flash]\nflash_pool = "nvme-1_a"\n[limits.pools.nvme-1_a]\nfiles_per_second = 1']
+
+
+@pytest.mark.parametrize("text", SOUND)
+def test_consistent_settings_give_no_warning(text: str) -> None:
+    warnings = logged()
+    parse(text.encode(), "t.toml")
+    assert warnings == []
+
+
+def test_mistakes_of_all_kinds_come_at_once_and_in_the_order_of_the_lines(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "tierd.toml"
+    path.write_text("""\
+[verify]
+min_gain = 7
+[noisy_neighbour]
+probability = 0.7
+end_probability = 0.9
+[sense]
+exporters = ["http://a:1/metrics", "http://a:1/metrics"]
+stale_seconds = "old"
+[limits]
+files_per_secnod = 1
+[web]
+address = "127.0.0.1:9170"
+[detect.cold_on_flash]
+enabled = "false"
+cold_days = -1
+enter = 0.5
+leave = 0.9
+""")
+    assert main(["--config", str(path), "--check-config"]) == 1
+    *lines, last = capsys.readouterr().err.splitlines()
+    assert [line.removeprefix("warning: ").split(" ")[0] for line in lines] == [
+        f"{path}:{number}:" for number in (2, 5, 7, 8, 10, 12, 14, 15, 17)]
+    assert [number for number, line in enumerate(lines) if line.startswith("warning: ")] == [2]
+    assert last == f"{path}: 8 mistakes"
+
+
+def test_an_invalid_setting_does_not_count_as_its_default() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(b"[noisy_neighbour]\nprobability = 7\nend_probability = 0.9\n", "t.toml")
+    assert [line.split(" ")[0] for line in str(caught.value).splitlines()] == ["t.toml:2:"]
+
+
+@given(st.text(max_size=20))
+def test_a_name_that_is_accepted_could_be_created(name: str) -> None:
+    if not why_no_pool_name(name) and name:
+        assert len(name.encode()) <= 15
+        assert not set(name) & set(" ./\n")
+        assert name not in {"none", "inherit", "ignore"}
