@@ -96,6 +96,8 @@ def test_a_machine_is_described_in_tables() -> None:
     ("job = 3", "job: must be a list, not 3"),
     ("cluster = [1]\n[[job]]\nkind='ls'", r"line 1: cluster: \[1\] is not one of"),
     ("[costs]\npreset = [1]\n[[job]]\nkind='ls'", "line 2: costs.preset: .* is not one of"),
+    ("[costs]\nprocessors = -1\ncolour = 1\n[[job]]\nkind='ls'",
+     "line 2: costs.processors: must be greater than or equal to 0, not -1; line 3: costs.colour: there is no"),
     ("extends = 'noisy-neighbour'\n[[job]]\njob_id = [1]", "line 2: job 3: kind is missing"),
     ("[job]\nkind='ls'", "job: must be a list"),
     ("event = [1]\n[[job]]\nkind='ls'", "event 1: must be a table, not 1"),

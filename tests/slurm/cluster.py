@@ -169,7 +169,7 @@ def slurm() -> Iterator[Slurm]:
             with (folder / f"{words[0]}.log").open("wb") as log:
                 daemons.append(subprocess.Popen(words, env=dict(made.environment), cwd="/", stdout=log, stderr=log,
                                                 stdin=subprocess.DEVNULL))
-        _await_node(made, daemons)
+        made.until(lambda: "State=IDLE" in made.run("scontrol", "show", "node", "n1").stdout)
         yield made
         made.run("scancel", f"--user={made.user}")
     finally:
@@ -182,11 +182,3 @@ def slurm() -> Iterator[Slurm]:
                 daemon.kill()
                 daemon.wait()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _await_node(slurm: Slurm, daemons: Sequence[subprocess.Popen[bytes]]) -> None:
-    until = slurm.clock.now() + WAIT_SECONDS
-    while "State=IDLE" not in slurm.run("scontrol", "show", "node", "n1").stdout:
-        assert all(daemon.poll() is None for daemon in daemons), slurm.log()
-        assert slurm.clock.now() < until, slurm.log()
-        slurm.clock.wait(0.1)
