@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.whatif.conftest import Past, past
-from tests.tierd.whatif.past import Kept, Labels, Samples, keeping
+from tests.tierd.whatif.past import Kept, Labels, Past, Samples, keeping, past
 from tierd.model import Window
 from tierd.sense.exposition import NONROTATIONAL, READ_AT
 from tierd.sense.http_client import SourceError

@@ -7,8 +7,10 @@ import subprocess
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import pytest
 
 from exporter import clock, exposition
 from exporter.__main__ import build_parser, check_arguments
@@ -17,9 +19,12 @@ from exporter.scrape import Scraper
 from exporter.self_metrics import registry
 from lustre.parameters import Tree
 from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
 from simulator.parameters import write_parameters
+from simulator.settings import recorded_test_bed
 from tests.alerts.site import EXPORTER, labelled
 from tests.servers import program, prometheus
+from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings
 from tierd.sense.http_client import HttpClient, SourceError
@@ -143,3 +148,26 @@ def keeping(samples: Samples, fsname: str = "", most_samples: int = 10**9, inter
     settings = PrometheusSettings("http://prometheus.invalid:9090")
     return Kept(settings, fsname, SystemClock(), HttpClient(settings.access, 1.0, {}), 1.0, 30.0, samples=samples,
                 most_samples=most_samples, interrupted_after=interrupted_after)
+
+
+SECONDS = 600.0
+RAN = (STREAM, replace(NOISE, start_seconds=120.0))
+
+
+@dataclass(frozen=True)
+class Past:
+    """Ten minutes of the recorded test bed: a stream, and beside it from the second minute on a neighbour."""
+
+    file: Path
+    samples: Samples
+    begin: float
+    end: float
+    streamed_bytes: float
+
+
+@pytest.fixture(scope="session")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
+    cluster = FluidCluster(recorded_test_bed(), RAN)
+    begin = cluster.epoch
+    file = record(cluster, SECONDS, tmp_path_factory.mktemp("past"))
+    return Past(file, samples_of(file), begin, cluster.epoch, sum(cluster.throughput(STREAM.job_id, 0, SECONDS)) * 1e6)

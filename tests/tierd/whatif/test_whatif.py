@@ -17,8 +17,8 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.servers import free_port
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.whatif.conftest import JOBS, SECONDS, Past
-from tests.tierd.whatif.past import Samples, keeping, kept
+from tests.tierd.whatif.past import RAN, SECONDS, Past, Samples, keeping, kept
+from tests.tierd.whatif.past import past as past
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
 from tierd.detect.account import BilledWindow, Case, Lost
@@ -41,7 +41,7 @@ def without(past: Past, **labels: str) -> Samples:
 
 
 def test_what_it_predicts_is_what_tierd_brings(past: Past) -> None:
-    outcome = run(FluidCluster(recorded_test_bed(), JOBS), JOBS, SECONDS, policy=Settings())
+    outcome = run(FluidCluster(recorded_test_bed(), RAN), RAN, SECONDS, policy=Settings())
     brought = sum(outcome.rates[STREAM.job_id]) * 1e6 - past.streamed_bytes
     found = answer(past)
     (case,) = found.cases
