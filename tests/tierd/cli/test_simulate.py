@@ -27,7 +27,6 @@ from tierd.simulation.evaluate import (
     Trial,
     Verdict,
     compared,
-    doubtful,
     goal_met,
     ratio,
     summary,
@@ -221,15 +220,6 @@ def test_acts_for_a_job_itself_blame_nobody() -> None:
                 Verdict(3, "random io in runs", "served", 0.0, None, False, 0.0, None, False, 0.0)]
     found = summary(verdicts)
     assert (found["served"], found["median_gain"], found["acted_wrongly"], found["without_aggressor"]) == (2, 2.0, 0, 0)
-
-
-def test_a_goal_is_met_or_missed_where_tierd_acted() -> None:
-    verdicts = [Verdict(seed, "uneven pool", "served", 0.0, None, False, 0.0, None, met is not None, goal_met=met)
-                for seed, met in enumerate((True, True, False, None))]
-    found = summary(verdicts)
-    assert (found["with_goal"], found["goals_met"]) == (3, 2)
-    assert [v.seed for v in doubtful(verdicts)["goal_missed"]] == [2]
-    assert "look at seed 2 on recorded: uneven pool" in summary_text(Evaluated("0-3", False, verdicts))
 
 
 @pytest.mark.parametrize(("waiting", "rate", "acted", "met", "under_way"), [
