@@ -73,15 +73,6 @@ def test_no_rule_stays_when_leader_and_standby_hang(tmp_path: Path) -> None:
     assert leader.now < 10 + 30 - TIMEOUT_SECONDS
 
 
-def test_an_answer_without_the_rule_removes_it_at_once(tmp_path: Path) -> None:
-    oss, leader = Oss(tmp_path), Leader()
-    agent = leader.agent(oss)
-    leader.run(agent, until=2)
-    leader.rules = ()
-    leader.run(agent, until=4)
-    assert oss.rules == ["default"]
-
-
 def test_rules_that_a_restart_of_the_oss_took_are_set_again(tmp_path: Path) -> None:
     oss, leader = Oss(tmp_path), Leader()
     agent = leader.agent(oss)
