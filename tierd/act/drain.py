@@ -504,7 +504,7 @@ def ended_sentences(drain: Drain, failed: list[LeftFiles]) -> Iterator[str]:
                f"{bytes_text(drain.found_bytes)} there; {drain.movable} would move, {count} would stay")
     elif drain.phase is Phase.EMPTY:
         yield (f"drain of {drain.target} is complete: {count_of(drain.examined, 'entry', 'entries')} examined in the "
-               "last pass, and no file has an object there")
+               "last pass, and no file with an object there was found")
     else:
         what = f"{count_of(count, 'file')} left there" if left else f"each of {drain.passes} passes found files there"
         yield f"drain of {drain.target} is incomplete: {what}"

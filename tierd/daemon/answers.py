@@ -777,7 +777,7 @@ class DrainRow(Struct, frozen=True, kw_only=True):
 
 
 DRAIN_STATES = {
-    "running": "moving files", "paused": "paused", "empty": "empty: no file has an object there",
+    "running": "moving files", "paused": "paused", "empty": "empty: no file with an object there was found",
     "incomplete": "incomplete: files are left", "previewed": "dry run, done", "ended": "ended",
 }
 """Phases in words."""

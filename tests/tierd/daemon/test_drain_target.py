@@ -133,7 +133,7 @@ def test_every_file_leaves_the_target_within_its_pool_and_is_whole(
     assert not any(entry["place"].startswith("/proj/b/elsewhere")
                    for entry in ask(site.socket, {"request": "history", "last": 100})["entries"])
     text = shown(capsys, "drain-target", site=site)
-    assert "empty: no file has an object there" in text
+    assert "empty: no file with an object there was found" in text
     assert "32 files moved, 0 queued" in text
     assert any(f"drain of {NAME} is complete" in line for line in site.said)
 
