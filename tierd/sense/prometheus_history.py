@@ -30,7 +30,8 @@ MAX_JOBS = 200
 BATCH_JOBS = 25
 """Jobs in one query."""
 LEARN_TIMEOUT_SECONDS = 20.0
-"""Limit of the time of all queries together: tierd learns from its own readings meanwhile. A choice."""
+"""Limit of the time of all queries together. The first window needs the history, so no counters are read meanwhile. A
+choice."""
 MAX_LOADS = 100_000
 """Maximum number of loads (one for each job, target and window) in the whole history."""
 
