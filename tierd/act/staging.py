@@ -123,8 +123,9 @@ class StagingStore:
 
     def of_job(self, job: str, count: int) -> list[Staging]:
         """The last stagings of a job, oldest first; of all jobs if ``job`` is empty."""
-        rows = self._db.execute(f"SELECT {_COLUMNS} FROM stagings WHERE ? IN ('', job) "  # noqa: S608
-                                "ORDER BY id DESC LIMIT ?", (job, count))
+        which = "job = ?" if job else "? = ''"  # else all of a month would be read for each job
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM stagings WHERE {which} ORDER BY id DESC LIMIT ?",  # noqa: S608
+                                (job, count))
         return [_staging(row) for row in reversed(rows)]
 
     def remove_old(self, before: float) -> None:

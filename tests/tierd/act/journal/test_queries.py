@@ -9,6 +9,7 @@ from lustre.fid import Fid
 from tests.tierd.act.journal.test_retention import FINDING, MIB, YEAR, act, newest, prune
 from tests.tierd.site import Site
 from tierd.act.journal.writer import Journal
+from tierd.act.staging import StagingStore
 
 MOVED = Fid(0x200000400, 7)
 CYCLE: list[Callable[[Journal], object]] = [
@@ -19,8 +20,9 @@ CYCLE: list[Callable[[Journal], object]] = [
     lambda j: list(j.judgements.acted_on(5.0)),
     lambda j: j.acts_in_force(1), lambda j: j.acts_to_undo(1), lambda j: j.was_removed(1, "findings"),
     lambda j: j.entry(1), lambda j: j.queue.remove(["/proj/a"]), lambda j: prune(j, 2 * YEAR),
+    lambda j: StagingStore(j.db).of_job("17", 9),
 ]
-"""What the daemon asks of its journal in a cycle, at its start and at an undo."""
+"""What the daemon asks of its journal in a cycle, at its start and at an undo, and for each job of a scheduler."""
 SMALL = {"waiting_moves", "waiting_orders", "positions", "state", "act_directories", "CONSTANT",
          "unfinished", "undoing", "default_layouts"}
 """Tables, and indexes of a few rows, that do not grow with the number of acts."""
