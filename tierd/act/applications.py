@@ -29,8 +29,6 @@ from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.text import count_of, quoted
 
-KEEP_SECONDS = 366 * 86400.0
-"""Time for which the journal keeps records of jobs with a finding."""
 MAX_ACTS = 200
 MAX_DIGITS = 12
 """Of the number of a job: a choice that SQLite's integers hold."""
@@ -62,7 +60,6 @@ class ApplicationStore:
         if not fresh:
             return
         with self._db.transaction(durable=False):
-            self._db.execute("DELETE FROM scheduler_jobs WHERE time < ?", (now - KEEP_SECONDS,))
             self._db.executemany(
                 "INSERT OR REPLACE INTO scheduler_jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [
                 (name, job.id, job.name, job.user, job.account, job.partition, to_bytes(inner(job.directory)), now)

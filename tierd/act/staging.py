@@ -30,8 +30,6 @@ from tierd.text import bytes_text, count_of, quoted
 
 PLAN_SECONDS = 20.0
 """Limit on the time to scan the tree of one staging. Other plans wait meanwhile."""
-KEEP_SECONDS = 30 * 86400.0
-"""Time for which the journal keeps stagings that have ended."""
 ABANDONED_SECONDS = 30.0
 """A stage-in is cancelled if nobody has asked for its state for this time: its job is gone. Slurm kills all scripts of
 a cancelled job, so the one that cancels the staging may not run."""
@@ -128,9 +126,6 @@ class StagingStore:
                                 (job, count))
         return [_staging(row) for row in reversed(rows)]
 
-    def remove_old(self, before: float) -> None:
-        self._db.execute("DELETE FROM stagings WHERE ended_at > 0 AND ended_at < ?", (before,))
-
     def outcomes(self, finding: int) -> dict[str, int]:
         return dict(self._db.execute("SELECT outcome, count(*) FROM actions WHERE finding = ? "
                                      "AND kind = 'migrate' GROUP BY 1", (finding,)))
@@ -187,7 +182,6 @@ class Stager:
             if len(self._open) + len(stagings) > MAX_OPEN:
                 raise ValueError(f"{len(self._open)} stagings wait or move; at most {MAX_OPEN} may")
             known = {staging.key: staging for staging in self._open.values()}
-            self._store.remove_old(self._clock.now() - KEEP_SECONDS)
             for each in stagings:  # a script may name a path twice
                 if each.key not in known:
                     known[each.key] = self._store.put(each)

@@ -202,7 +202,6 @@ CREATE TABLE stagings (
     created_at REAL NOT NULL, user TEXT NOT NULL, state TEXT NOT NULL, finding INTEGER NOT NULL, files INTEGER NOT NULL,
     size_bytes INTEGER NOT NULL, in_place INTEGER NOT NULL, dropped INTEGER NOT NULL, left_out TEXT NOT NULL,
     ended_at REAL NOT NULL);
-CREATE INDEX open_stagings ON stagings(id) WHERE ended_at = 0;
 CREATE INDEX stagings_of_job ON stagings(job);
 CREATE TABLE scheduler_jobs (
     job TEXT PRIMARY KEY, number INTEGER NOT NULL, name TEXT NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL,
@@ -232,8 +231,10 @@ CREATE TABLE IF NOT EXISTS rates (step INTEGER NOT NULL, kind TEXT NOT NULL, tim
     names BLOB NOT NULL, numbers BLOB NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS rates_by_step ON rates(step, kind, time);
 CREATE INDEX IF NOT EXISTS rates_by_time ON rates(time, step);
+CREATE INDEX IF NOT EXISTS stagings_by_end ON stagings(ended_at);
+CREATE INDEX IF NOT EXISTS scheduler_jobs_by_time ON scheduler_jobs(time);
 """
-"""Throughput over time (:mod:`tierd.act.journal.rates`). A journal of format 2 may lack it: it only draws charts."""
+"""Throughput over time (:mod:`tierd.act.journal.rates`), and indexes. A journal of format 2 may lack them."""
 
 
 def open_journal(path: Path) -> tuple[SharedConnection, bool]:

@@ -21,8 +21,9 @@ PORTION_SECONDS = 1.0
 """Time between two portions of a pass."""
 PASS_SECONDS = 3600.0
 """Time between two passes over what is old."""
-SAMPLES_SECONDS = 90 * 86400.0
-"""Points of the curves of reports are removed after this time, whatever the settings."""
+BY_AGE = ("samples", "time", 90), ("stagings", "ended_at", 30), ("scheduler_jobs", "time", 366)
+"""Tables whose rows are removed after so many days, whatever the settings, by a time, which is 0 while they are needed.
+"""
 JUDGEMENTS_USED = 20
 """Verdicts of a class of acts that decide about the next one; they are never removed."""
 MIN_FREE_PAGES = 1024
@@ -146,7 +147,7 @@ class Retention:
         self._db = db
         self._directories = directories
         self._stages: tuple[_Stage, ...] = (
-            self._samples, lambda old: rates.remove_old(old.now, PORTION), self._acts, self._findings,
+            self._aged, lambda old: rates.remove_old(old.now, PORTION), self._acts, self._findings,
             self._judgements, self._shrink)
         self._stage = 0
         self._next_pass_at = -1e18
@@ -175,9 +176,11 @@ class Retention:
         with self._db.transaction(durable=False):  # what a power cut brings back is removed again
             return stage(old)
 
-    def _samples(self, old: _Old) -> bool:
-        return self._db.execute("DELETE FROM samples WHERE rowid IN (SELECT rowid FROM samples WHERE time < ? "
-                                "ORDER BY time LIMIT ?)", (old.now - SAMPLES_SECONDS, PORTION)).rowcount > 0
+    def _aged(self, old: _Old) -> bool:
+        # any() ends at the first table with old rows: one portion for each call
+        return any(self._db.execute(
+            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {time} > 0 AND {time} < ? "  # noqa: S608
+            f"ORDER BY {time} LIMIT ?)", (old.now - days * _DAY, PORTION)).rowcount > 0 for table, time, days in BY_AGE)
 
     def _acts(self, old: _Old) -> bool:
         # the highest number stays, because SQLite would give it to the next act

@@ -20,7 +20,7 @@ CYCLE: list[Callable[[Journal], object]] = [
     lambda j: list(j.judgements.acted_on(5.0)),
     lambda j: j.acts_in_force(1), lambda j: j.acts_to_undo(1), lambda j: j.was_removed(1, "findings"),
     lambda j: j.entry(1), lambda j: j.queue.remove(["/proj/a"]), lambda j: prune(j, 2 * YEAR),
-    lambda j: StagingStore(j.db).of_job("17", 9),
+    lambda j: StagingStore(j.db).of_job("17", 9), lambda j: StagingStore(j.db).open(),
 ]
 """What the daemon asks of its journal in a cycle, at its start and at an undo, and for each job of a scheduler."""
 SMALL = {"waiting_moves", "waiting_orders", "positions", "state", "act_directories", "CONSTANT",

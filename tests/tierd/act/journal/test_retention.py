@@ -20,6 +20,7 @@ from tierd.act.journal import retention as rules
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
+from tierd.act.staging import Staging, StagingStore
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.model import Action, Finding
 
@@ -256,10 +257,30 @@ def test_what_has_ended_and_is_not_in_use_is_removed_and_the_sums_stay(
 
 def test_points_of_curves_are_removed_after_ninety_days_whatever_the_settings(path: Path) -> None:
     journal = Journal(path)
-    for day in range(0, 120, 10):
+    for day in range(10, 120, 10):
         journal.add_samples({"findings": 1.0, "waiting moves": 2.0}, day * DAY)
     prune(journal, 110 * DAY, keep_seconds=0.0)
     assert journal.db.execute("SELECT min(time) FROM samples").only() == (20 * DAY,)
+
+
+def test_records_of_a_scheduler_are_removed_by_age_once_the_clock_counts(path: Path) -> None:
+    journal, ended = Journal(path), Staging("17", 1, 1, "promote", "/proj/a", 9.0, 1, 1, 0.0)
+    stagings = StagingStore(journal.db)
+    for ended_at in (0.0, 5 * DAY, 31 * DAY):
+        stagings.put(replace(ended, ended_at=ended_at))
+    journal.db.execute("INSERT INTO scheduler_jobs VALUES ('17', 17, 'train', 'alice', '', '', '/proj', ?)", (DAY,))
+
+    def left() -> tuple[list[int], int]:
+        return ([each.id for each in stagings.of_job("17", 9)],
+                journal.db.execute("SELECT count(*) FROM scheduler_jobs").only()[0])
+
+    newest(journal, 34 * DAY)
+    run_until(journal, 34 * DAY, 36 * DAY)
+    assert left() == ([1, 3], 1), "the first one is open"
+    run_until(journal, 5 * YEAR, 5 * YEAR + DAY / 2)
+    assert left() == ([1, 3], 1), "the clock was ahead for a while"
+    run_until(journal, 5 * YEAR + DAY / 2, 5 * YEAR + 2 * DAY)
+    assert left() == ([1], 0)
 
 
 def test_a_directory_that_was_removed_is_forgotten(path: Path) -> None:
