@@ -152,8 +152,9 @@ class JournalReader:
         return [finding_of(row) for row in reversed(rows)]
 
     def messages(self, finding: int) -> list[MessageRow]:
-        return [MessageRow(*row) for row in self._all(
-            "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time, rowid LIMIT 1000", finding)]
+        """The last sentences about a finding, oldest first."""
+        return [MessageRow(*row) for row in reversed(self._all(
+            "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time DESC, rowid DESC LIMIT 1000", finding))]
 
     def judgements(self, findings: Sequence[int]) -> dict[int, Judgement]:
         """The verdicts on the acts for these findings, by the number of the finding."""

@@ -13,6 +13,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.worlds import noise
 from tierd.act.journal.connection import pragma
 from tierd.act.journal.entry import Stamp
+from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.act.staging import StagingStore
 from tierd.acts import ActKind, Outcome
@@ -43,6 +44,14 @@ def test_nobody_else_reads_whose_files_were_moved(tmp_path: Path) -> None:
         made.close()
     finally:
         os.umask(before)
+
+
+def test_of_very_many_sentences_about_a_finding_the_last_are_shown(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.sqlite")
+    number = journal.add_finding(FINDING)
+    journal.add_messages(number, map(str, range(1001)), 5.0)  # of an imbalance that holds for days
+    shown = [message.sentence for message in JournalReader(tmp_path / "journal.sqlite").messages(number)]
+    assert (len(shown), shown[0], shown[-1]) == (1000, "1", "1000")
 
 
 def test_a_kill_leaves_the_whole_state_or_that_of_before(journal: Journal) -> None:
