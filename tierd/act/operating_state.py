@@ -167,14 +167,14 @@ class Approvals:
         """Store an answer in the journal. It takes the place of an earlier one."""
         with self._lock:
             now = self._clock.now()
-            self._by_key = {of: each for of, each in self._by_key.items() if now < each.at + VALID_SECONDS}
+            self._by_key = {of: each for of, each in self._by_key.items() if abs(now - each.at) < VALID_SECONDS}
             self._by_key[key] = Approval(approved, by, now)
             self._journal.set_state({STATE: json.dumps([[*of, asdict(each)] for of, each in self._by_key.items()])})
 
     def of(self, key: FindingKey) -> Approval | None:
         """The answer about a finding; None without one, and for one that no longer counts."""
         found = self._by_key.get(key)
-        return found if found is not None and self._clock.now() < found.at + VALID_SECONDS else None
+        return found if found is not None and abs(self._clock.now() - found.at) < VALID_SECONDS else None
 
     def approved(self, key: FindingKey, since: float = 0.0) -> bool:
         """Whether acts about a finding were approved, after a time."""
