@@ -54,7 +54,7 @@ class Observer:
         self._engine, self._table, self._facts, self._store = engine, table, facts, store
         self._ingest = ChangelogIngest(table, parts.node.filesystem, parts.node.clock.now)
         self._log, self._counters = finding_log, finding_log.counters
-        self._cycle_seconds = parts.settings.sense.cycle_seconds
+        self._cycle_seconds, self._history_seconds = parts.settings.sense.cycle_seconds, parts.settings.history_seconds
         self._asked_since, self._ask_at, self._tries = 0.0, 0.0, 0
         self._own_work = OwnJobs(parts.settings.own_jobs, parts.journal.moved_since)
         self._policies = tuple(configured.policy.name for configured in parts.settings.policies)
@@ -92,7 +92,9 @@ class Observer:
             return None
         passed = reading.time - last.time
         self._log_clock_jump(passed)
-        if passed <= 0:  # set back: the next one is compared with it; not scraped again: queued acts continue
+        if not 0 < passed <= self._history_seconds:
+            # Prometheus has not scraped again: queued acts continue. Or a clock was set, or nothing was seen for long:
+            # the next reading is compared with this one
             self.seen = None if passed else compared
             return None
         self.seen = reading.time

@@ -40,6 +40,14 @@ def test_after_a_clock_was_set_a_neighbour_is_found_by_what_was_seen_before(tmp_
         assert f"since {NOISE.job_id} started" in first
 
 
+def test_a_clock_that_was_set_ahead_shows_no_loss(tmp_path: Path) -> None:
+    """What was done in 5 s was compared with hours, and the stream seemed to have lost a tenth since."""
+    at = world(tmp_path, (STREAM, replace(NOISE, start_seconds=0.0, files_per_second=2.0)))
+    schedule([Event(60, "clock_jump", {"seconds": 7200.0})], at.cluster)
+    at.run(120)
+    assert not any("FOUND" in words for words in at.said)
+
+
 def test_an_act_before_the_clock_was_set_back_is_judged(tmp_path: Path) -> None:
     at = world(tmp_path)
     at.run_until_said("SET ", before=100)
