@@ -492,7 +492,7 @@ class Drains:
     def failed(self, drain: Drain) -> list[LeftFiles]:
         """Files whose moves of the present pass did not succeed, by reason."""
         return [LeftFiles(detail, count, [example]) for detail, count, example
-                in self._journal.not_moved(drain.finding, drain.pass_begun_at)]
+                in self._journal.reader.not_moved(drain.finding, drain.pass_begun_at)]
 
 
 def ended_sentences(drain: Drain, failed: list[LeftFiles]) -> Iterator[str]:

@@ -20,7 +20,6 @@ from tierd.act.gate import Gate
 from tierd.act.guard import OptOut, SiteGuard
 from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
 from tierd.act.journal.entry import Stamp
-from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import BackgroundPace, Budget, CircuitBreaker
 from tierd.act.operating_state import MaintenanceGuard
@@ -166,8 +165,7 @@ class Service:
         self._extensions = extensions.started(self.daemon, self._whose_jobs)
         for extension in self._extensions:
             self._closing.callback(extension.close)
-        self._sampler = Sampler(self.journal, JournalReader(Path(self._settings.act.journal)),
-                                lambda: space.capacity(filesystem))
+        self._sampler = Sampler(self.journal, self.journal.reader, lambda: space.capacity(filesystem))
 
     def _take_orders(self) -> None:
         settings, filesystem, clock = self._settings, self.node.filesystem, self._clock
@@ -195,7 +193,7 @@ class Service:
             log.info("found %s queued before the start: tierd checks each again before it acts", self._queued())
 
     def _answer_requests(self) -> None:
-        daemon, parts, reader = self.daemon, self.daemon.parts, JournalReader(Path(self._settings.act.journal))
+        daemon, parts, reader = self.daemon, self.daemon.parts, self.journal.reader
         executor = DaemonExecutor("tierd-preview", 1)
         # a plan asks MDTs: no thread that answers requests waits for it
         previews = Previews(daemon.preview, self._clock, lambda make: (

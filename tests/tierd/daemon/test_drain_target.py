@@ -105,6 +105,16 @@ def row(site: Site) -> dict[str, object]:
     return drain
 
 
+def test_whoever_looks_at_a_drain_holds_up_no_act(site: Site) -> None:
+    """The order of an OST has millions of acts, and pages ask about it every five seconds."""
+    drained(site, count=3)
+    statements: list[str] = []
+    site.service.journal.db.raw.set_trace_callback(statements.append)
+    row(site)
+    site.service.journal.db.raw.set_trace_callback(None)
+    assert statements == []
+
+
 def run_to(site: Site, phase: str, seconds: float = 600) -> None:
     end = site.cluster.now + seconds
     while row(site)["phase"] != phase:

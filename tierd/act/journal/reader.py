@@ -23,6 +23,7 @@ from tierd.act.journal.entry import (
     entry_of,
     finding_of,
     judgement_of,
+    to_path,
 )
 from tierd.act.journal.rates import JOBS, RateReader
 from tierd.acts import ActKind, Outcome
@@ -155,6 +156,15 @@ class JournalReader:
         """The last sentences about a finding, oldest first."""
         return [MessageRow(*row) for row in reversed(self._all(
             "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time DESC, rowid DESC LIMIT 1000", finding))]
+
+    def not_moved(self, finding: int, since: float) -> list[tuple[str, int, str]]:
+        """Files whose last move for a finding began after a time and did not succeed: detail, number and an example."""
+        rows = self._all(
+            "SELECT ifnull(nullif(detail, ''), outcome), count(*), min(place) FROM actions WHERE id IN "
+            "(SELECT max(id) FROM actions WHERE finding = ? AND intended_at >= ? GROUP BY place) "
+            "AND outcome NOT IN ('done', 'already', 'gone', 'dry-run', 'under way') GROUP BY 1 ORDER BY 2 DESC "
+            "LIMIT 30", finding, since)
+        return [(str(detail), int(count), to_path(example)) for detail, count, example in rows]
 
     def judgements(self, findings: Sequence[int]) -> dict[int, Judgement]:
         """The verdicts on the acts for these findings, by the number of the finding."""

@@ -36,6 +36,7 @@ from tierd.act.journal.entry import (
     wanted_to_text,
 )
 from tierd.act.journal.rates import RateRecords
+from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.acts import Outcome, Verdict
 from tierd.model import Action, Finding
@@ -63,6 +64,8 @@ class Journal:
         if not copied:
             end_triggers(self.db)  # nobody would take the changes, and they would grow for ever
             self.db.execute("DROP TABLE IF EXISTS changed_rows")
+        self.reader = JournalReader(path)
+        """Queries that may take seconds: no act waits for them."""
         self.publish: Callable[[], None] = lambda: None
         """Returns when followers can get all changes. Called after intents, before the acts. Raises OSError."""
         self.queue = QueueStore(self.db)
@@ -202,16 +205,6 @@ class Journal:
     def _has_move(self, fid: Fid, which: str, *times: float) -> bool:
         return any(self.db.execute(f"SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND {which} LIMIT 1",  # noqa: S608
                                    (str(fid), *times)))
-
-    def not_moved(self, finding: int, since: float) -> list[tuple[str, int, str]]:
-        """Files whose last move for a finding began after a time and did not succeed: detail, number and an example."""
-        rows = self.db.execute(
-            "SELECT ifnull(nullif(detail, ''), outcome), count(*), min(place) FROM actions WHERE id IN "
-            "(SELECT max(id) FROM actions WHERE finding = ? AND intended_at >= ? GROUP BY place) "
-            "AND outcome NOT IN ('done', 'already', 'gone', 'dry-run', 'under way') GROUP BY 1 ORDER BY 2 DESC "
-            "LIMIT 30",
-            (finding, since))
-        return [(str(detail), int(count), to_path(example)) for detail, count, example in rows]
 
     def stripings_to_judge(self, since: float) -> list[tuple[Entry, str, Mapping[str, float]]]:
         """Default stripings in force without a verdict, set since a time, with kind and numbers of their finding."""

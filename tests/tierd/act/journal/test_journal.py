@@ -105,7 +105,7 @@ def test_only_the_last_move_of_a_file_says_whether_it_was_done(journal: Journal)
             if outcome is not None:
                 journal.end(act, outcome, "somebody writes", 3.0)
     assert StagingStore(journal.db).reasons(finding) == {"somebody writes": 1}
-    assert journal.not_moved(finding, 0.0) == [("somebody writes", 1, "/proj/busy")]
+    assert journal.reader.not_moved(finding, 0.0) == [("somebody writes", 1, "/proj/busy")]
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
