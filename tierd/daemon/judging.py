@@ -177,8 +177,8 @@ class Judge:
             self._settle_moves(case, judge, judgement)
 
     def _moved(self, case: Remediation) -> Sequence[int]:
-        return [entry.size_bytes for entry in self._journal.acts_in_force(case.number)
-                if entry.kind == ActKind.MIGRATE and entry.outcome == Outcome.DONE]
+        return [size for (size,) in self._journal.db.execute("SELECT size_bytes FROM actions WHERE finding = ? AND "
+                                                             "kind = 'migrate' AND outcome = 'done'", (case.number,))]
 
     def _settle_moves(self, case: Remediation, judge: MoveJudge, judgement: Judgement) -> None:
         self._enter(case, judgement, 0)
