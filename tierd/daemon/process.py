@@ -44,7 +44,7 @@ from tierd.model import SiteFacts
 from tierd.sense import nodes
 from tierd.sense.changelogs.recording import MarkWriter
 from tierd.sense.http_client import HttpClient
-from tierd.sense.parameters import metadata_spaces, own_nids, why_jobs_are_unnamed
+from tierd.sense.parameters import THIS_NODE, metadata_spaces, own_nids, why_jobs_are_unnamed
 from tierd.sense.sources import counter_source
 from tierd.text import printable
 
@@ -83,9 +83,9 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
         mover = ParallelMover(engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
     folder = claim_folder(mount, settings.claim)
     http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
-    clients = {nodes.THIS_NODE: nodes.mounts_of_node(tree),
+    clients = {THIS_NODE: nodes.mounts_of_node(tree),
                **{url: nodes.mounts_of_exporter(url, http) for url in sense.clients}}
-    servers = {nodes.THIS_NODE: lambda _: nodes.read_disks(tree),
+    servers = {THIS_NODE: lambda _: nodes.read_disks(tree),
                **{url: nodes.disks_of_exporter(url, http) for url in sense.exporters}}
     return Node(
         filesystem=filesystem, mover=mover, read=counter_source(sense, mount.fsname, tree, clock, os.environ),

@@ -61,7 +61,8 @@ class ParallelFetch(Generic[Found]):
         done = {url: answer for url, answer in answers.items() if answer.done()}
         self._pending |= {url: answer for url, answer in answers.items() if url not in done}
         found: dict[str, Found] = {}
-        errors = {url: self._late(url) for url in self._pending if url in urls}
+        errors = {url: self._failed.get(url) or SourceError(
+            f"{redacted(url)}: no answer within {self._deadline_seconds:g} s") for url in self._pending if url in urls}
         for url, answer in done.items():
             self._settle(url, answer, found, errors)
         # only where the new request has no answer yet
@@ -69,9 +70,6 @@ class ParallelFetch(Generic[Found]):
             self._settle(url, late[url], found, errors)
         self._failed = errors
         return found, {url: error for url, error in errors.items() if url not in found}
-
-    def _late(self, url: str) -> SourceError:
-        return self._failed.get(url) or SourceError(f"{redacted(url)}: no answer within {self._deadline_seconds:g} s")
 
     def _settle(self, url: str, answer: Future[Found], found: dict[str, Found], errors: dict[str, SourceError]) -> None:
         error = answer.exception()
@@ -102,10 +100,6 @@ class Answer:
     clock: int = 0
     """How often the exporter's clock was set since its first answer."""
 
-    @property
-    def seconds(self) -> float:
-        return self.answered - self.asked
-
     def after(self, before: Answer | None) -> Answer:
         """The answer after an earlier one, or that one if it is not new: a server may answer twice from one reading."""
         if before is None:
@@ -114,7 +108,8 @@ class Answer:
                if (known := before.reading.stamps.get(target)) is not None]
         if own and not any(own):
             return before
-        here, slack = self.answered - before.answered, max(before.seconds, self.seconds) + CLOCK_SLACK_SECONDS
+        here = self.answered - before.answered
+        slack = CLOCK_SLACK_SECONDS + max(before.answered - before.asked, self.answered - self.asked)
         return replace(self, clock=before.clock + any(passed and abs(passed - here) > slack for passed in own))
 
     def stamps(self, url: str) -> dict[str, Stamp]:

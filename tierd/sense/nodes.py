@@ -25,6 +25,7 @@ from tierd.clock import Clock
 from tierd.model import ClientLoad, DiskWrites, RpcLoad
 from tierd.sense.exposition import SelectiveClient, labels_of, samples, target_of
 from tierd.sense.http_client import HttpClient, SourceError, redacted
+from tierd.sense.parameters import THIS_NODE
 from tierd.sense.readings import is_ost
 
 Found = TypeVar("Found")
@@ -85,7 +86,6 @@ def client_load(before: ClientLoad, after: ClientLoad, time: float, seconds: flo
         replace(each, in_flight=in_flight[at], pages=pages[at]) for at, each in enumerate(now.values())))
 
 
-THIS_NODE = "this node"
 MIB = 1 << 20
 
 

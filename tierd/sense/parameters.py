@@ -37,11 +37,9 @@ def reading(tree: Tree, time: float, now: Callable[[], float] | None = None) -> 
             jobs.update(((target, job), counters) for job, counters in job_counters(data))
             if condition := condition_of(tree, subsystem, target):
                 conditions[target] = condition
-    return Reading(
-        time, CounterTable.of(jobs), frozenset(targets), conditions, changelogs=changelogs(tree),
-        is_flash=flash_devices(tree), data_limits=data_limits(tree), services=metadata_services(tree, targets),
-        stamps=stamps,
-    )
+    return Reading(time, CounterTable.of(jobs), frozenset(targets), conditions, changelogs=changelogs(tree),
+                   is_flash=flash_devices(tree), data_limits=data_limits(tree),
+                   services=metadata_services(tree, targets), stamps=stamps)
 
 
 THIS_NODE = "this node"
@@ -120,9 +118,7 @@ def job_counters(data: bytes) -> Iterator[tuple[str, JobEntry]]:
         yield intern(job.job_id.decode("utf-8", "replace")), JobEntry(
             dict(zip(names, map(float, job.samples), strict=True)),
             {name: float(total) for name, total in zip(names, job.sums, strict=True) if total},
-            sizes,
-            job.start_time.decode("ascii", "replace"),
-        )
+            sizes, job.start_time.decode("ascii", "replace"))
 
 
 def condition_of(tree: Tree, subsystem: str, target: str) -> str:
@@ -146,8 +142,7 @@ def pool_capacity(tree: Tree) -> Capacity:
     return Capacity(
         members,
         {pool: sum(spaces[t].size_bytes or 0 for t in targets if t in spaces) for pool, targets in members.items()},
-        {pool: sum(spaces[t].avail_bytes or 0 for t in targets if t in spaces) for pool, targets in members.items()},
-    )
+        {pool: sum(spaces[t].avail_bytes or 0 for t in targets if t in spaces) for pool, targets in members.items()})
 
 
 def why_jobs_are_unnamed(tree: Tree) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -106,6 +106,20 @@ class Reading:
 
 def is_ost(target: str) -> bool:
     return "-OST" in target
+
+
+def of_filesystem(reading: Reading, fsname: str) -> Reading:
+    """What is about one file system: servers may serve several. ``a-b-OST0000`` is no target of ``a``."""
+    others = frozenset(target for target in reading.targets if target.rpartition("-")[0] != fsname)
+    if not others:
+        return reading
+    counters = CounterTable.of(reading.jobs)
+    return replace(reading, jobs=counters.rows(~counters.targets_that(others.__contains__)),
+                   targets=reading.targets - others,
+                   conditions={target: why for target, why in reading.conditions.items() if target not in others},
+                   data_limits={mdt: most for mdt, most in reading.data_limits.items() if mdt not in others},
+                   services={origin: replace(one, mdts=one.mdts - others) for origin, one in reading.services.items()
+                             if not one.mdts or one.mdts - others})
 
 
 def condition(degraded: float | None, recovering: bool | None, size_bytes: float | None,

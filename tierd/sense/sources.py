@@ -25,7 +25,7 @@ from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource,
 from tierd.sense.http_client import HttpClient
 from tierd.sense.prometheus import PrometheusCounters, QueryApi
 from tierd.sense.prometheus_history import ANSWER_SECONDS, LEARN_TIMEOUT_SECONDS, learned_history, past_rates
-from tierd.sense.readings import Reading
+from tierd.sense.readings import Reading, of_filesystem
 from tierd.sense.watched import WatchedDirectories, Watcher
 
 
@@ -114,12 +114,12 @@ class Sources:
         self.integrations = started(parts.settings.integrations.by_name, Site(
             fsname=parts.filesystem.fsname, clock=parts.clock, environment=parts.environment,
             stale_seconds=sense.stale_seconds, flash_pools=parts.settings.resolved_scopes.flash_pools))
-        read = parts.read
+        read, fsname = parts.read, parts.filesystem.fsname
         self.counters = CheckedReadings(
-            counter_source_name(sense), lambda: self._noted(read()), parts.clock, sense.stale_seconds,
-            skew_seconds=sense.skew_seconds,
+            counter_source_name(sense), lambda: self._noted(of_filesystem(read(), fsname)), parts.clock,
+            sense.stale_seconds, skew_seconds=sense.skew_seconds,
             note=(lambda: read.problem) if isinstance(read, ExporterReadings) else str)
-        about = partial(query_api, sense, parts.filesystem.fsname, parts.clock, parts.environment)
+        about = partial(query_api, sense, fsname, parts.clock, parts.environment)
         self.history = (partial(learned_history, about(LEARN_TIMEOUT_SECONDS))
                         if sense.prometheus.url and sense.prometheus.learn_seconds else None)
         self.rates = partial(past_rates, about(ANSWER_SECONDS)) if sense.prometheus.url else None

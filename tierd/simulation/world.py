@@ -33,7 +33,7 @@ from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.exporters import Answer, ExporterReadings
 from tierd.sense.http_client import SourceError
-from tierd.sense.nodes import THIS_NODE, DiskCounters, DiskPoller, PoolOfTarget, read_disks
+from tierd.sense.nodes import DiskCounters, DiskPoller, PoolOfTarget, read_disks
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
 from tierd.sense.space import PoolMedia
@@ -193,7 +193,7 @@ def wire(cluster: Cluster, settings: Settings, folder: Path, dry_run: bool = Fal
     node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=near.reading, mdts=mdts, clock=clock,
                 claim=claim or FilesystemClaim(), executor=executor, site_facts=partial(site_facts, cluster),
                 creation=SimulatedObjectCreation(cluster),
-                disks=DiskPoller({THIS_NODE: partial(disks_of_servers, cluster, folder / "node")}, clock))
+                disks=DiskPoller({parameters.THIS_NODE: partial(disks_of_servers, cluster, folder / "node")}, clock))
     media = PoolMedia(settings.resolved_scopes.pool_pairs)
     act = replace(settings.act, dry_run=dry_run, pause_file="", windows=())  # virtual time has no weekdays
     gate, undo = build_gate(replace(settings, act=act), node, journal, media=media)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from tierd.daemon.client import ControlError, ask
 from tierd.daemon.loop import Daemon
 from tierd.daemon.status import StatusSnapshot
 from tierd.model import Action, Finding
+from tierd.sense.readings import Reading
+from tierd.simulation.world import parameter_files
 
 
 def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,6 +76,21 @@ def test_every_source_states_its_age(site: Site, capsys: pytest.CaptureFixture[s
     assert samples["tierd_source_stale", "counters"] == 0
     site.cluster.advance(100)
     assert "source counters: 107 s old, and must be no older than 90 s" in shown(capsys, "status", site=site)
+
+
+def test_the_mover_of_another_file_system_on_the_same_servers_stops_nothing(site: Site) -> None:
+    read = parameter_files(site.cluster, site.folder / "node")
+
+    def shared() -> Reading:
+        here = read()
+        elsewhere = {target: target.replace("-", "-2-") for target in here.targets}
+        return replace(here, jobs={(elsewhere[target], "lfs.0"): entry for (target, _), entry in here.jobs.items()},
+                       targets=here.targets.union(elsewhere.values()))
+
+    site.parts["read"] = shared
+    site.restart()
+    site.run(until=30)
+    assert "mover" not in site.service.daemon.faults
 
 
 def test_two_daemons_share_neither_journal_nor_socket_nor_port(site: Site) -> None:

@@ -21,7 +21,9 @@ from tierd.sense.readings import (
     MAX_OPERATIONS,
     MEMORY_OPERATIONS,
     Reading,
+    ServiceCounters,
     condition,
+    of_filesystem,
     window,
 )
 
@@ -52,6 +54,20 @@ def test_metadata_of_all_mdts_is_one_load() -> None:
     seen = window(*(reading(time, {(MDT, "j"): JobEntry({"open": 9 - time}, {"open": 9.0 + time}, start="1")})
                     for time in (0.0, 5.0)))
     assert (seen.namespace, seen.metadata, seen.conditions) == ({}, {}, {MDT: IMPLAUSIBLE})
+
+
+def test_targets_of_other_file_systems_on_the_same_servers_are_left_out() -> None:
+    """Also where one name begins with another one, and the numbers of targets are the same."""
+    every = [f"{fs}-{target}" for fs in ("l", "l-2", "l2") for target in ("OST0000", "MDT0000")]
+    both = Reading(5.0, {(target, "j"): counters(1) for target in every}, frozenset(every),
+                   dict.fromkeys(every, "degraded"), data_limits=dict.fromkeys(every[1::2], 65536), services={
+                       "mds": ServiceCounters(mdts=frozenset(every[1::2])),
+                       "other mds": ServiceCounters(mdts=frozenset(every[5:]))})
+    one = of_filesystem(both, "l")
+    assert one.targets == one.conditions.keys() == {target for target, _ in one.jobs} == {"l-OST0000", "l-MDT0000"}
+    assert one.data_limits == {"l-MDT0000": 65536}
+    assert {origin: service.mdts for origin, service in one.services.items()} == {"mds": {"l-MDT0000"}}
+    assert of_filesystem(one, "l") is one
 
 
 OST_TARGET = "l-OST0001"
