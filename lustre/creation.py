@@ -26,7 +26,7 @@ class ObjectCreation:
         return {}
 
     def stopped(self) -> frozenset[str]:
-        """Full names of the OSTs on which an MDT of this node creates no objects: its limit is 0."""
+        """Full names of the OSTs of one file system on which an MDT of this node creates no objects: its limit is 0."""
         return frozenset()
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:
@@ -37,8 +37,8 @@ class ObjectCreation:
 class LocalObjectCreation(ObjectCreation):
     """The limits in the parameters of this node."""
 
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
+    def __init__(self, tree: Tree, fsname: str) -> None:
+        self._tree, self._fsname = tree, fsname
 
     def limits(self, target: str) -> Mapping[str, int]:
         found = {}
@@ -54,7 +54,7 @@ class LocalObjectCreation(ObjectCreation):
         devices = {name: parse_device(name) for name in self._tree.devices("osp")}
         return frozenset(
             f"{device.fsname}-{device.target}" for name, device in devices.items()
-            if device.target.startswith("OST") and device.instance.startswith("MDT")
+            if device.fsname == self._fsname and device.target.startswith("OST") and device.instance.startswith("MDT")
             and (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip() == b"0")
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:

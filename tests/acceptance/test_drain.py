@@ -78,7 +78,7 @@ def test_a_drained_ost_is_empty_and_every_file_is_intact(
 
 
 def test_new_objects_on_this_node(site: Site) -> None:
-    creation = LocalObjectCreation(site.tree)
+    creation = LocalObjectCreation(site.tree, site.mount.fsname)
     target = site.filesystem.pools()[site.hdd][0]
     before = creation.limits(target)
     if not before:
