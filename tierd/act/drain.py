@@ -246,9 +246,8 @@ class Drains:
             raise ValueError(f"{target} is the only target of its pools: add others (lctl pool_add)")
         self._check_free(target, preview=preview)
         own = tuple(sorted(self._creation.limits(target))) if self._settings.stop_new_objects else ()
-        return DrainPlan(target, space[target].size_bytes - space[target].free_bytes,
-                         {name: tuple(other for other in members if other != target)
-                          for name, members in pools.items()}, own)
+        return DrainPlan(target, space[target].size_bytes - space[target].free_bytes, {
+            name: tuple(other for other in members if other != target) for name, members in pools.items()}, own)
 
     def _check_free(self, target: str, *, preview: bool) -> None:
         before = self._drains.get(target)

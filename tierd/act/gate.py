@@ -272,8 +272,7 @@ class Gate:
         with self._journal.transaction():
             self._journal.queue.remove(each.action.path for each in batch)
             return [(each, self._journal.intend(each.action, each.finding, each.before, now, self.dry_run,
-                                               fid=each.action.fid or each.fid))
-                    for each in batch]
+                                                fid=each.action.fid or each.fid)) for each in batch]
 
     def _past(self, time: float) -> bool:
         return self._clock.now() > time

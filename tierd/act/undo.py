@@ -37,7 +37,7 @@ from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt, ou
 from tierd.act.outcomes import outcome_of_move
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
 from tierd.clock import Clock
-from tierd.sense.paths import join
+from tierd.sense.paths import directory_of, join
 from tierd.text import count_of
 
 
@@ -247,30 +247,40 @@ class Has(Enum):
     BEFORE = "before"
     """What it had before, or what undoes the move."""
     OTHER = "other"
-    REPLACED = "replaced"
-    """Another file or directory has the name."""
 
 
 def located(entry: Entry, filesystem: Filesystem) -> Entry:
-    """The act with the present path, after a rename too. Raises FileNotFoundError if it was removed, and OSError."""
+    """The act with the present path, after a rename too. Raises FileNotFoundError if it was removed, and OSError.
+    ``lfs migrate -m`` gives a directory another FID, and leaves it its default layout: the act then has this FID.
+    """
     if entry.fid is None:
         return entry
     with suppress(FileNotFoundError):
         if filesystem.status(entry.place).fid == entry.fid:
             return entry
+    place, gone = entry.place, None
     try:
-        return replace(entry, place=filesystem.path_of(entry.fid))
-    except Stale as error:
-        raise Gone(ENOENT, "removed", entry.place) from error
+        place = filesystem.path_of(entry.fid)  # of a stripe of the directory, until its migration ends
+    except (FileNotFoundError, Stale) as error:
+        gone = error
+    with suppress(FileNotFoundError):
+        there = filesystem.status(place)
+        if (entry.kind == ActKind.SET_DEFAULT_LAYOUT and there.is_directory and there.fid != entry.fid
+                and same_default(filesystem.layout(place), entry.after)
+                and not same_default(filesystem.layout(directory_of(place)), entry.after)):  # nor made again there
+            return replace(entry, place=place, fid=there.fid)
+    if gone is not None:
+        raise Gone(ENOENT, "removed", place) from gone
+    return replace(entry, place=place)
 
 
 def present_state(entry: Entry, filesystem: Filesystem, earlier: Layout | None = None) -> tuple[Has, Default]:
     """What the place of an act has, compared with the act, and its layout. ``earlier`` is the layout that undoes a
-    move. Raises FileNotFoundError if the place is gone, and OSError.
+    move. Raises FileNotFoundError if it is gone or another one has its name, and OSError.
     """
     present = default_of(filesystem, entry.kind, entry.place)
     if filesystem.status(entry.place).fid != entry.fid and entry.fid is not None:
-        return Has.REPLACED, present
+        raise Gone(ENOENT, "another file or directory has this name now", entry.place)
     if entry.after is not None and same_default(present, entry.after):
         return Has.AFTER, present
     if entry.kind == ActKind.MIGRATE:
@@ -358,8 +368,6 @@ class Undo:
             return (UndoResult(Outcome.UNDONE, "the directory no longer exists") if entry.kind in DEFAULT_KINDS
                     else UndoResult(Outcome.REFUSED, "the file no longer exists"))
         found, _ = present_state(entry, self._filesystem)
-        if found is Has.REPLACED:
-            return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
         later = self._journal.later_in_force(entry) if entry.kind == ActKind.SET_DEFAULT_LAYOUT else []
         if later and (found is not Has.AFTER or any(same_default(each.after, entry.after) for each in later)):
             # of those after it, each replaced the one before; after a kill it may be entered already
@@ -453,8 +461,6 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
         found_as = Outcome.DONE if entry.kind in DEFAULT_KINDS else Outcome.INTERRUPTED  # undo examines it again
         return (Outcome.UNDOING if entry.outcome == Outcome.UNDOING else found_as,
                 f"tierd ended during the act, and cannot examine the result: {error}")
-    if found is Has.REPLACED:
-        return Outcome.GONE, "tierd ended during the act, and another file or directory has this name now"
     if entry.kind in DEFAULT_KINDS and found is Has.OTHER:
         now = f": {default_words(present)}" if present is not None else ""
         return Outcome.INTERRUPTED, f"tierd ended during the act; the default is neither the old nor the new one{now}"

@@ -81,8 +81,7 @@ def why_unusable(policy: object, others: Iterable[Policy]) -> str:
     """Why a policy of another package cannot be used beside these, as the end of a sentence; "" if it can."""
     settings: Any = policy.settings if isinstance(policy, Policy) else None
     if not isinstance(policy, Policy) or not isinstance(settings, type) or not issubclass(settings, Common):
-        return (" is not a tierd.policies.protocol.Policy with settings derived from "
-                "tierd.policies.protocol.Common")
+        return " is not a tierd.policies.protocol.Policy with settings derived from tierd.policies.protocol.Common"
     if not NAME.fullmatch(str(policy.name)):
         return f": the name {policy.name!r} is not lowercase words with hyphens, such as many-creates"
     if policy.name in ORDER_KINDS or policy.name in {each.name for each in others}:

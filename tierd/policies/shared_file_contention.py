@@ -190,8 +190,7 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
     waits = [file for a in activities for file in open_files(a) if file == finding.subject]
     refusals = [Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(waits[0])
                 ] if waits else []
-    return Plan((*defaults(finding, activities, stripes, capacity, why), *moves.actions),
-                (*moves.refusals, *refusals))
+    return Plan((*defaults(finding, activities, stripes, capacity, why), *moves.actions), (*moves.refusals, *refusals))
 
 
 POLICY = Policy("shared-file-contention", Settings, find, evidence=ContentionEvidence, plan=plan,

@@ -58,8 +58,7 @@ def on_flash(job: Job, whole: bool) -> Job:
     largest = max(job.sizes)
     end = boundary(largest) if whole else max(UNIT_BYTES, boundary(largest) // 4)
     tail = job.layout.components[-1] if job.layout is not None else Component(pool="hdd")
-    return replace(job, layout=Layout((
-        Component(0, end, "flash"), replace(tail, extent_start=end, extent_end=None))))
+    return replace(job, layout=Layout((Component(0, end, "flash"), replace(tail, extent_start=end, extent_end=None))))
 
 
 PHASE_SECONDS_MIN = 2.0

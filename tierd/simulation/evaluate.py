@@ -151,8 +151,7 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
     elif truth != "served" and (not case.suspects or loss < INNOCENT_LOSS):
         truth = "innocent"
     names = case.names
-    times = [time for time, finding in with_tierd.findings
-             if has_victim(finding) and finding.aggressor in names]
+    times = [time for time, finding in with_tierd.findings if has_victim(finding) and finding.aggressor in names]
     harm = max(1 - ratio(with_tierd, without, job, 0, case.seconds) for job in one_by_one(case.jobs))
     done = [kind for entry, kind in zip(with_tierd.entries, with_tierd.kinds, strict=True)
             if entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE}]

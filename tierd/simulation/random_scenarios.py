@@ -99,8 +99,7 @@ def random_scenario(seed: int, workloads: Collection[str] = (), bed_kind: BedKin
     if kind == NEW_STREAM:
         since = starts - rng.uniform(*ALONE_SECONDS)
         streams = [replace(job, start_seconds=since) for job in streams]
-    neighbours = [replace(job, start_seconds=starts + rng.uniform(0, 3), stop_seconds=NOISE_ENDS)
-                  for job in noise(rng)]
+    neighbours = [replace(job, start_seconds=starts + rng.uniform(0, 3), stop_seconds=NOISE_ENDS) for job in noise(rng)]
     suspects = tuple(job.job_id for job in neighbours if isinstance(job, (SmallFileWriter, RandomWriter)))
     bed = draw_bed(bed_kind, seed)
     changes = [slow_disk(rng, bed.disks)] if rng.random() < 0.15 else []

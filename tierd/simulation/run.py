@@ -133,8 +133,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
         waiting = simulated.gate.waiting
         targets_used = {target: 1 - space.avail_bytes / space.size_bytes for target, space in watching.space().items()}
     rates = {job.job_id: tuple(cluster.throughput(job.job_id, 0, seconds)) for job in jobs}
-    operations = {job: {what: run.team.per_second(what) for what in run.team.done}
-                  for job, run in cluster.runs.items()}
+    operations = {job: {what: run.team.per_second(what) for what in run.team.done} for job, run in cluster.runs.items()}
     return Outcome(seconds, rates, findings=tuple(findings.values()), entries=entries, log=tuple(log),
                    pools_used={pool: tuple(shares) for pool, shares in used.items()},
                    acted_at=tuple(begun_at(entry, clocks) for entry in entries),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lustre.errors import of_errno
+from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import FINDING, World, submitted
@@ -231,6 +232,31 @@ def test_of_a_directory_that_was_removed_nothing_is_left_to_undo(world: World) -
     del world.port.defaults["/d"]
     assert world.undo(entry, "because") == ("undone", "the directory no longer exists")
     assert world.journal.judgements.default_layouts_in_force() == []
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_default_is_undone_in_a_directory_that_was_migrated_to_another_mdt(
+        world: World, monkeypatch: pytest.MonkeyPatch, *, ended: bool) -> None:
+    """``lfs migrate -m`` gives it another FID and all that it has. Until it ends, the earlier FID is that of a stripe,
+    and leads to the directory."""
+    given(world, FLASH)
+    make(world, "/d/below")
+    world.port.fids["/d"] = Fid(8, 1)
+    if not ended:
+        monkeypatch.setattr(world.port, "path_of", lambda _: "/d")
+    assert world.undo(done(world), "because") == ("undone", "because; also restored 1 directory created below")
+    assert all_have(world, HDD)
+
+
+def test_a_directory_that_was_made_again_has_the_default_of_the_one_above(world: World) -> None:
+    given(world, HDD)
+    make(world, "/d/new")
+    act(world, "/d/new", FLASH)
+    act(world, "/d", FLASH)
+    world.port.fids["/d/new"] = Fid(8, 1)
+    first, _ = world.journal.entries(Outcome.DONE)
+    assert world.undo(first, "because") == ("undone", "the directory no longer exists")
+    assert all_have(world, FLASH)
 
 
 @pytest.mark.parametrize(("acts", "others"), [((FLASH, LARGER, HDD), (OTHER, FLASH)), ((FLASH, FLASH), (OTHER,))])

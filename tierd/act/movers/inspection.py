@@ -170,13 +170,11 @@ def is_the_copy(before: FileFacts, copied: VerifiedCopy, status: Status, layout:
     """Whether the file matches the copy in every point. Then no further examination is needed."""
     then = before.status
     return (
-        layout is not None
-        and layout_objects(layout) == layout_objects(copied.layout)
+        layout is not None and layout_objects(layout) == layout_objects(copied.layout)
         and same_shape(layout, copied.layout)
         and (status.size_bytes, _seconds(status.mtime_ns)) == (then.size_bytes, _seconds(then.mtime_ns))
         and (status.uid, status.gid, status.mode, project) == (then.uid, then.gid, then.mode, before.project)
-        and status.link_count > 0
-    )
+        and status.link_count > 0)
 
 
 def removed_outcome(move: Move) -> MoveOutcome:
