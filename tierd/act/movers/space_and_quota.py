@@ -125,11 +125,11 @@ class DestinationState:
             return Refusal(Reason.NO_SUCH_POOL, f"pool {pool!r} does not exist")
         if not targets:
             return Refusal(Reason.EMPTY_POOL, f"pool {pool!r} has no targets: Lustre would use any target")
-        if any(c.pool == pool and not c.overstriped and c.stripe_count > len(targets)
-               and c.extent_start < max(size_bytes, 1) for c in move.layout.components):  # those that get objects
-            return Refusal(Reason.WANTED_LAYOUT, f"more stripes than the {len(targets)} targets of pool {pool!r}")
         space = self._space()
-        rooms = [space[target] for target in targets if target in space]
+        rooms = [space[target] for target in targets if target in space]  # others are down, and get no stripes
+        if any(c.pool == pool and not c.overstriped and c.stripe_count > max(len(rooms), 1)
+               and c.extent_start < max(size_bytes, 1) for c in move.layout.components):  # those that get objects
+            return Refusal(Reason.WANTED_LAYOUT, f"more stripes than targets of pool {pool!r} in reach: {len(rooms)}")
         avail_bytes = sum(room.avail_bytes for room in rooms) - self._taken[pool]
         keep_free = self._destination.keep_free
         if avail_bytes - needed_bytes < sum(room.size_bytes for room in rooms) * keep_free:

@@ -42,6 +42,15 @@ def test_pools(lustre: MiniLustre) -> None:
     assert room_reason(lustre, in_pool("flash", -1)) == ""
 
 
+def test_a_target_that_is_down_gets_no_stripe(lustre: MiniLustre, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lustre makes a file with fewer stripes then, and says nothing."""
+    assert room_reason(lustre, in_pool("hdd", 4)) == ""
+    rooms = {target: room for target, room in lustre.space().items() if target != "lustre-OST0005"}
+    monkeypatch.setattr(lustre, "space", lambda: rooms)
+    assert room_reason(lustre, in_pool("hdd", 4)) == "wanted-layout"
+    assert room_reason(lustre, in_pool("hdd", 3)) == ""
+
+
 @pytest.mark.parametrize(("end", "reason"), [(10, ""), (9, "wanted-layout")])
 def test_only_components_that_hold_the_file_need_a_target_for_each_stripe(
         lustre: MiniLustre, end: int, reason: str) -> None:
