@@ -18,7 +18,7 @@ import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
@@ -69,9 +69,9 @@ class ClaimFolder:
 
     def names(self) -> list[str]:
         """Names of all entries; empty if the folder does not exist."""
-        of = self._mount
-        if of is not None and mounts.find(of.path, Path("/proc/self/mounts").read_bytes()).fsname != of.fsname:
-            raise NotLustre(errno.ENODEV, f"another file system is mounted there, and not {of.fsname}", of.path)
+        of, listed = self._mount, Path("/proc/self/mounts")
+        if of is not None and replace(mounts.find(of.path, listed.read_bytes()), read_only=of.read_only) != of:
+            raise NotLustre(errno.ENODEV, f"another one is mounted, and not {of.fsname}{of.subdirectory}", of.path)
         with suppress(FileNotFoundError):
             return os.listdir(self.path)
         return []

@@ -58,11 +58,18 @@ def test_no_claim_is_taken_below_the_mount_point_after_an_unmount(tmp_path: Path
         read_key(folder)
 
 
-def test_no_claim_of_another_file_system_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mover removed the messages of its leader where another one had been mounted meanwhile."""
-    monkeypatch.setattr(Path, "read_bytes", lambda _: b"10.0.0.1@tcp:/home %s lustre rw 0 0\n" % bytes(tmp_path))
+@pytest.mark.parametrize("device", [b"home", b"scratch/proj"])
+def test_no_claim_of_another_file_system_or_directory_is_read(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: bytes) -> None:
+    """A mover removed the messages of its leader where another one had been mounted meanwhile. Where a subdirectory was
+    mounted, paths began there, and no scope applied to them."""
+    mounted = b"10.0.0.1@tcp:/%s %s lustre rw 0 0\n" % (device, bytes(tmp_path))
+    monkeypatch.setattr(Path, "read_bytes", lambda _: mounted)
+    folder = ClaimFolder(tmp_path / ".tierd", Mount("scratch", str(tmp_path)))
     with pytest.raises(NotLustre, match="and not scratch"):
-        read_claim(ClaimFolder(tmp_path / ".tierd", Mount("scratch", str(tmp_path))))
+        read_claim(folder)
+    monkeypatch.setattr(Path, "read_bytes", lambda _: b"10.0.0.1@tcp:/scratch %s lustre ro 0 0\n" % bytes(tmp_path))
+    assert folder.names() == []
 
 
 def test_the_second_daemon_names_the_first(folder: ClaimFolder) -> None:
