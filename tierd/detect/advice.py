@@ -84,9 +84,9 @@ def share_at(limit: float, sent: Mapping[int, float]) -> float:
 
 
 def targets_of_pool(view: View, fsname: str, pool: str) -> frozenset[str]:
-    """Object targets of a pool. "" selects the targets outside all pools."""
+    """Object targets of a pool, or in all of several (exporters: "all,hdd"). "" selects those outside all pools."""
     if pool:
-        return frozenset(view.facts.pools.get(pool, ()))
+        return frozenset.intersection(*(frozenset(view.facts.pools.get(each, ())) for each in pool.split(",")))
     pooled = {target for members in view.facts.pools.values() for target in members}
     return frozenset(target for window in view.windows for target, _ in window.loads
                      if target.startswith(f"{fsname}-") and target not in pooled)

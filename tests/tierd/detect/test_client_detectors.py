@@ -168,19 +168,20 @@ def test_a_higher_limit_of_all_rpcs_is_not_lowered() -> None:
     assert found.advice[0].command == "lctl set_param mdc.lustre-MDT*.max_mod_rpcs_in_flight=16"
 
 
-def at_limit(busy_usec: float, targets: Sequence[str]) -> list[Finding]:
+def at_limit(busy_usec: float, targets: Sequence[str], pool: str = "hdd") -> list[Finding]:
     loads = [part._replace(busy_usec=part.writes * busy_usec) for part in
              stream("s.1", 100, seconds=30.0, targets=targets)]
     client = rpcs({8: 5000})
-    if targets == FLASH:
-        client = replace(client, rpcs=(replace(client.rpcs[0], pool="flash"),))
-    return look(rpcs_in_flight.POLICY, halves(loads), facts(client))
+    client = replace(client, rpcs=(replace(client.rpcs[0], pool=pool),))
+    known = replace(facts(client), pools={**POOLS, "all": (*FLASH, *TARGETS)})
+    return look(rpcs_in_flight.POLICY, halves(loads), known)
 
 
 def test_more_requests_do_not_help_disks_that_are_busy() -> None:
     assert at_limit(10_000.0, TARGETS), "25 a second of 10 ms each: a quarter of one at a time"
     assert at_limit(400_000.0, TARGETS) == []
-    assert at_limit(400_000.0, FLASH), "flash works on many at a time"
+    assert at_limit(400_000.0, TARGETS, "all,hdd") == [], "exporters name all pools of a target"
+    assert at_limit(400_000.0, FLASH, "flash"), "flash works on many at a time"
     assert at_limit(0.0, TARGETS), "times are not known before 2.14"
 
 
