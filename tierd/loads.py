@@ -164,8 +164,7 @@ class Columns(Generic[Key]):
     numbers: Floats
 
     def __getitem__(self, name: Key) -> Floats:
-        found: Floats = (self.numbers[:, self.names.index(name)] if name in self.names
-                         else np.zeros(len(self.numbers)))
+        found: Floats = (self.numbers[:, self.names.index(name)] if name in self.names else np.zeros(len(self.numbers)))
         return found
 
     def rows(self, which: Rows) -> Columns[Key]:

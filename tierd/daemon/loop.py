@@ -31,6 +31,7 @@ from tierd.sense.facts import FactsCollector, LearntRuns
 from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.own_moves import OwnMoves, nids_of_moves
+from tierd.text import first_names
 
 log = logging.getLogger("tierd.daemon")
 ACT_SECONDS = 0.5
@@ -126,9 +127,8 @@ class Daemon:
         self.remediations = Remediations(parts, self.store, self.planning, self.log)
         self.undoing = CaseUndo(parts, self.store, self.log)
         """Undoes acts, also by order of an administrator."""
-        self._judge = Judge(parts, self.store, self.undoing, self.log,
-                            history=lambda: (self.observer.windows, self.observer.tracks),
-                            facts=lambda: self.facts.known)
+        self._judge = Judge(parts, self.store, self.undoing, self.log, facts=lambda: self.facts.known,
+                            history=lambda: (self.observer.windows, self.observer.tracks))
         gate.on_begin = echo.moved
         gate.queue.note_streams(None)
         gate.hold_directories(self.table.unchecked)
@@ -181,6 +181,9 @@ class Daemon:
     def take_in_records(self) -> None:
         """Read changelog records. Catch up with missed ones for a part of a cycle."""
         self.observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
+        added = [mdt for mdt in sorted(self.facts.known.metadata) if mdt.rpartition("-")[2] not in self.parts.node.mdts]
+        self.log.fault("MDTs", f"{first_names(added)}: added since tierd started, which does not read the changelog "
+                       "there: restart tierd" if added and not self._settings.sense.mdts else "")
 
     def plan(self) -> None:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""

@@ -78,6 +78,19 @@ def test_every_source_states_its_age(site: Site, capsys: pytest.CaptureFixture[s
     assert "source counters: 107 s old, and must be no older than 90 s" in shown(capsys, "status", site=site)
 
 
+def test_an_mdt_that_was_added_is_named_until_its_changelog_is_read(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """At first there was one; the client has found another one since."""
+    site.parts["mdts"] = ["MDT0000"]
+    site.restart()
+    site.run(until=40)
+    assert "MDT0001: added since tierd started" in shown(capsys, "status", site=site)
+    site.parts["mdts"] = ["MDT0000", "MDT0001"]
+    site.restart()
+    site.run(until=80)
+    assert "added since" not in shown(capsys, "status", site=site)
+
+
 def test_the_mover_of_another_file_system_on_the_same_servers_stops_nothing(site: Site) -> None:
     read = parameter_files(site.cluster, site.folder / "node")
 
