@@ -198,17 +198,26 @@ def refuse_unreachable(layout: Layout | None, unreachable: Mapping[int, str], pa
             raise LustreError(errno.EHOSTDOWN, f"{target} cannot be reached", path)
 
 
+def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:
+    """MDTs this node knows: those its client is connected to, or else those it serves."""
+    devices = map(parse_device, _connections(tree, fsname) or tree.devices("mdt"))
+    return tuple(sorted({d.target for d in devices if d.fsname == fsname and d.target.startswith("MDT")}))
+
+
+def _connections(tree: Tree, fsname: str) -> list[str]:
+    """Devices of this client for MDTs, without those that an administrator has deactivated, as of removed MDTs."""
+    return [name for name in tree.devices("mdc") if parse_device(name).fsname == fsname
+            and (tree.read(f"mdc/{name}/active") or b"").strip() != b"0"]
+
+
 def read_metadata_space(tree: Tree, fsname: str) -> dict[str, MetadataSpace]:
     """Read the space on each MDT that this client can reach, by full target name."""
     found: dict[str, MetadataSpace] = {}
-    for name in tree.devices("mdc"):
-        device = parse_device(name)
-        if device.fsname != fsname:
-            continue
+    for name in _connections(tree, fsname):
         room = _space_if_reachable(tree, f"mdc/{name}")
         if room.size_bytes and room.avail_bytes is not None and room.files and room.files_free is not None:
-            found[f"{fsname}-{device.target}"] = MetadataSpace(room.size_bytes, room.avail_bytes, room.files,
-                                                               room.files_free)
+            found[f"{fsname}-{parse_device(name).target}"] = MetadataSpace(
+                room.size_bytes, room.avail_bytes, room.files, room.files_free)
     return found
 
 
@@ -268,10 +277,9 @@ def all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:
     """Whether this client and its metadata targets run this release or a later one. False if a release is unknown."""
     ours = tree.read("version")
     releases = [None if ours is None else version.parse(ours).release]
-    for name in tree.devices("mdc"):
-        if parse_device(name).fsname == fsname:
-            connection = tree.read(f"mdc/{name}/import")
-            releases.append(None if connection is None else import_.parse(connection).target_version)
+    for name in _connections(tree, fsname):
+        connection = tree.read(f"mdc/{name}/import")
+        releases.append(None if connection is None else import_.parse(connection).target_version)
     return len(releases) > 1 and all(_number(release) >= since for release in releases)
 
 

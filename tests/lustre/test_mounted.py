@@ -14,7 +14,7 @@ import pytest
 from lustre.errors import Gone, LustreError, NoPath, NotLustre, Stale, Unsupported
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject
-from lustre.mounted import MountedFilesystem, read_metadata_space, read_space, refuse_unreachable
+from lustre.mounted import MountedFilesystem, all_run, mdts_of, read_metadata_space, read_space, refuse_unreachable
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount, find
 from lustre.parameters import Roots, Tree
@@ -103,6 +103,20 @@ def test_targets_that_cannot_be_reached_hide_no_others(tmp_path: Path, capture: 
     tree = Tree(Roots.of(root / "proc", root / "sys"))
     assert sorted(read_space(tree, "lustre")) == [f"lustre-OST000{n}" for n in (0, 2, 3, 4, 5)]
     assert "lustre-MDT0000" not in read_metadata_space(tree, "lustre")
+
+
+def test_an_mdt_that_was_deactivated_counts_no_more(tmp_path: Path, capture: Unpack) -> None:
+    """So the manual removes one. Its device stays, and shows neither space nor release."""
+    root = Path(shutil.copytree(capture("2.17.57/tree-idle"), tmp_path / "tree", symlinks=True))
+    tree = Tree(Roots.of(root / "proc", root / "sys"))
+    (gone,) = root.glob("sys/fs/lustre/mdc/lustre-MDT0001-mdc-ff*")
+    (gone / "kbytestotal").unlink()
+    for place in root.glob("sys/kernel/debug/lustre/mdc/lustre-MDT0001-mdc-ff*/import"):
+        place.unlink()
+    assert (mdts_of(tree, "lustre"), all_run(tree, "lustre", (2, 13))) == (("MDT0000", "MDT0001"), False)
+    (gone / "active").write_bytes(b"0\n")
+    assert (mdts_of(tree, "lustre"), all_run(tree, "lustre", (2, 13))) == (("MDT0000",), True)
+    assert read_metadata_space(tree, "lustre").keys() == {"lustre-MDT0000"}
 
 
 def test_the_size_of_a_file_on_an_unreachable_target_is_not_asked_for() -> None:

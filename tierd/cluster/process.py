@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lustre import mounts
 from lustre.llapi.calls import Library
-from lustre.mounted import MountedFilesystem, archives_follow_swaps
+from lustre.mounted import MountedFilesystem, archives_follow_swaps, mdts_of
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
@@ -30,7 +30,7 @@ from tierd.cluster.messages import Names
 from tierd.cluster.mover import Mover, layout_by_fid
 from tierd.cluster.reader import MdtReader, Reader
 from tierd.config.settings import Settings
-from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
+from tierd.daemon.process import collect_garbage_rarely, set_process_name
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
 from tierd.sense.changelogs.follow import TimedCalls
 from tierd.sense.changelogs.table import ActivityTable

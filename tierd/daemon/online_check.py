@@ -17,13 +17,12 @@ from lustre import mounts
 from lustre.errors import Unsupported
 from lustre.filesystem import Filesystem
 from lustre.llapi.calls import Library
-from lustre.mounted import MountedFilesystem
+from lustre.mounted import MountedFilesystem, mdts_of
 from lustre.parameters import Roots, Tree
 from tierd.act.guard import NO_USER_XATTR, OPT_OUT
 from tierd.config.contradictions import Contradiction, Location, pools_by_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
-from tierd.daemon.process import mdts_of
 from tierd.sense.exposition import TEXT_TYPES, reading_of
 from tierd.sense.http_client import HttpClient, SourceError, authorization_header, tls_context
 from tierd.text import first_names

@@ -23,9 +23,9 @@ from lustre import mounts
 from lustre.creation import LocalObjectCreation
 from lustre.llapi import directories
 from lustre.llapi.calls import Library
-from lustre.mounted import OVERSTRIPING, MountedFilesystem, all_run
+from lustre.mounted import OVERSTRIPING, MountedFilesystem, all_run, mdts_of
 from lustre.mounts import Mount
-from lustre.parameters import Roots, Tree, parse_device
+from lustre.parameters import Roots, Tree
 from tierd.act.claim import Claim, FilesystemClaim, claim_folder, describe_this_process, holder_has_exited
 from tierd.act.journal.connection import JournalError
 from tierd.act.movers import engines
@@ -120,12 +120,6 @@ def mounted_marks(library: Library, folder: Path) -> MarkWriter:
 
     return MarkWriter(folder, mdt_of, lambda place, index: library.make_directory(str(place), index),
                         lambda place: library.path_fid(str(place)), os.uname().nodename)
-
-
-def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:
-    """MDTs this node knows: those its client is connected to, or those it serves."""
-    devices = [parse_device(name) for subsystem in ("mdc", "mdt") for name in tree.devices(subsystem)]
-    return tuple(sorted({d.target for d in devices if d.fsname == fsname and d.target.startswith("MDT")}))
 
 
 log = logging.getLogger("tierd.daemon")

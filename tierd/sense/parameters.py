@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from sys import intern
 
 from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status, stats
-from lustre.mounted import read_metadata_space, space_of
+from lustre.mounted import mdts_of, read_metadata_space, space_of
 from lustre.parameters import Tree, parse_device, read_whole
 from tierd.model import Capacity, MetadataSpace
 from tierd.sense.counters import CounterTable, JobEntry
@@ -156,8 +156,7 @@ def why_jobs_are_unnamed(tree: Tree) -> str:
 def metadata_spaces(tree: Tree, fsname: str) -> tuple[MetadataSpace, ...]:
     """Room on all MDTs, as this client sees it; empty if that of an MDT is unknown, or if there is no MDT."""
     found = read_metadata_space(tree, fsname)
-    devices = {device.target for device in map(parse_device, tree.devices("mdc")) if device.fsname == fsname}
-    return tuple(found.values()) if len(found) == len(devices) else ()
+    return tuple(found.values()) if len(found) == len(mdts_of(tree, fsname)) else ()
 
 
 def own_nids(tree: Tree) -> frozenset[str]:
