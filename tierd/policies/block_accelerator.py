@@ -24,7 +24,7 @@ MIN_GAIN_SHARE = 0.1
 def find(view: View, _: Common) -> Iterator[Finding]:
     pools: defaultdict[str, dict[str, Accelerator]] = defaultdict(dict)
     for target, seen in accelerators(view.facts.disk_writes).items():
-        if target not in view.flash:
+        if target in view.facts.fill and target not in view.flash:  # servers may have targets of other file systems
             pools[view.facts.pool_of(target)][target] = seen
     for pool, members in sorted(pools.items()):
         low = min(seen.bypass_low_bytes for seen in members.values())

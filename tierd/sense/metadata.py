@@ -118,8 +118,7 @@ def service_of(node: str, first: Reading, last: Reading) -> MetadataService | No
     if requests <= 0 or min(more.values()) < 0:
         return None
     return MetadataService(node, now.threads, now.threads_max, requests / (last.time - first.time),
-                           more["wait_usec"] / requests, active=more["active"] / requests,
-                           mdts=now.mdts)
+                           more["wait_usec"] / requests, active=more["active"] / requests, mdts=now.mdts)
 
 
 UNLISTED_FACTOR = 4.0

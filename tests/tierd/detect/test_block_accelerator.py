@@ -78,6 +78,7 @@ SLOW = mixes(0, (0.0,) * 7 + (0.25, 0.25), slow_msec=128)
     pytest.param(mixes(0), TARGETS, id="plain disks"),
     pytest.param(mixes(MIB), TARGETS, id="a cache that takes all writes in"),
     pytest.param(mixes(32 * KIB), FLASH, id="flash targets"),
+    pytest.param(mixes(32 * KIB), ["lustre-2-OST0000"], id="another file system on the same servers"),
     pytest.param(mixes(32 * KIB, (0.5,) * 8), TARGETS, id="a constant mix"),
     pytest.param(SLOW, TARGETS, id="slow writes alone"),
     pytest.param(SLOW[4:8], TARGETS, id="few readings of slow writes"),
