@@ -177,8 +177,8 @@ class Drains:
     """All drains. Any thread may begin, pause, resume and end one; one thread at a time steps."""
 
     def __init__(self, filesystem: Filesystem, gate: Gate, journal: Journal, clock: Clock, settings: DrainSettings,
-                 creation: ObjectCreation, mdts: int = 0, tops: Sequence[str] = ("/",)) -> None:
-        """``mdts`` is the number of MDTs of the file system; 0 if unknown. Files below ``tops`` are found."""
+                 creation: ObjectCreation, mdts: int = 0, tops: Sequence[str] = ("/",), subdirectory: str = "") -> None:
+        """``mdts``: number of MDTs; 0 if unknown. Files below ``tops`` are found. ``subdirectory``: what is mounted."""
         self._tops = tops
         self._filesystem = filesystem
         self._gate = gate
@@ -195,7 +195,7 @@ class Drains:
         self._stepped_at = clock.now()
         self.space: Mapping[str, Space] = {}
         """Space on the targets when a drain began, or advanced last; empty before."""
-        self._unusable = ""
+        self._unusable = subdirectory and f"only {subdirectory} is mounted: files elsewhere may be on the target"
         self._drains: dict[str, Drain] = {}
         try:
             self._drains = drains_from_json(journal.state().get(DRAINS_STATE, ""))
@@ -311,7 +311,7 @@ class Drains:
             elif drain.phase not in ACTIVE and drain.limits:
                 self._give_back_new_objects(drain)
             waits = 0 < drain.wait_until - now <= self._settings.retry_seconds  # above that, the clock was set back
-            if drain.phase is Phase.RUNNING and not waits:
+            if drain.phase is Phase.RUNNING and not (waits or self._unusable):
                 self._advance(drain, max(1, min(visits, MAX_STEP_VISITS)), now + STEP_SECONDS)
         if any(drain.phase in ACTIVE for drain in self.all):
             self.space = self._filesystem.space()

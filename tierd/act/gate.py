@@ -124,10 +124,9 @@ class Gate:
         """Queue default layouts and moves. Advice is ignored: it is for people."""
         every = tuple(actions)
         self.default_layouts.add([action for action in every if action.kind in DEFAULT_KINDS], finding)
-        was_empty = not self.waiting
         moves = {action.path: action for action in every
                  if action.kind == ActKind.MIGRATE and not self.queue.has(action.path)}
-        if moves and was_empty:
+        if moves and not self.waiting:
             self.waiting_since = self._clock.now()
         if moves:
             # first: the start of a move removes it from the journal

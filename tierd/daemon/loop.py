@@ -122,7 +122,7 @@ class Daemon:
         self._sense(parts)
         self._job_work = JobWork(self.store, self.table, self.engine.jobs_of, node.clock, settings.sense.cycle_seconds)
         self.drains = Drains(node.filesystem, gate, journal, node.clock, settings.drain, creation=node.creation,
-                             mdts=len(node.mdts))
+                             mdts=len(node.mdts), subdirectory=node.subdirectory)
         self.planning = Planner(parts, self.engine, self.table, lambda: self.drains.moving)
         self.remediations = Remediations(parts, self.store, self.planning, self.log)
         self.undoing = CaseUndo(parts, self.store, self.log)

@@ -59,6 +59,7 @@ class Node:
     """The account name of a user id, or "" for an unknown id. It may hang."""
     creation: ObjectCreation = field(default_factory=ObjectCreation)
     """The limits of new objects on OSTs, where this node serves MDTs."""
+    subdirectory: str = ""  # what is mounted of the file system; empty for all of it
     rights_of: Callable[[int, int], User | Refusal] = field(default_factory=Users)
     """The user of a job with all groups."""
 

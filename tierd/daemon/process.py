@@ -96,7 +96,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
         site_facts=lambda: SiteFacts(metadata_spaces(tree, mount.fsname), all_run(tree, mount.fsname, OVERSTRIPING)),
         unnamed=lambda: why_jobs_are_unnamed(tree), mark=mounted_marks(library, folder.path),
         executor=ThreadPoolExecutor(REQUESTS_AT_ONCE, "tierd-request", name_thread_as_process),
-        creation=LocalObjectCreation(tree, mount.fsname))
+        creation=LocalObjectCreation(tree, mount.fsname), subdirectory=mount.subdirectory)
 
 
 def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,

@@ -90,6 +90,17 @@ def drained(site: Site, count: int = 30) -> None:
     drain(site)
 
 
+def test_no_target_is_called_empty_where_only_a_subdirectory_is_mounted(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """The walk of what is mounted finds nothing, and the target would be replaced."""
+    drained(site)
+    site.parts["subdirectory"] = "/proj"
+    site.restart()
+    site.run(until=60)
+    assert row(site)["phase"] == "running"
+    assert "only /proj is mounted" in failed(capsys, "drain-target", "OST0003", "--yes", site=site)
+
+
 def on_target(site: Site) -> list[str]:
     return sorted(inode.path for inode in site.cluster.namespace.files()
                   if inode.layout and any(o.ost_index == OST for c in inode.layout.components for o in c.objects))
