@@ -135,8 +135,7 @@ class MountedFilesystem:
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read at most about 2 MiB; call again with the last index for more. One thread may read an MDT."""
-        device = self._changelogs.get(mdt)
-        if device is None:
+        if (device := self._changelogs.get(mdt)) is None:
             device = self._changelogs[mdt] = ChangelogDevice(f"{self._devices}/changelog-{self.fsname}-{mdt}")
         return device.read(after_index)
 
@@ -149,10 +148,6 @@ class MountedFilesystem:
         with directories.opened(self._mount.path) as root:  # closed at once: an open descriptor blocks an unmount
             return self._library.mdt_index_of(root, fid)
 
-    def quota(self, kind: int, owner: int, pool: str = "") -> Quota:
-        """Read the block quota of a user (0), a group (1) or a project (2), for the file system or for one pool."""
-        return self._library.quota(self._mount.path, kind, owner, pool)
-
 
 def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
     """Read the members of each pool: their full target names, sorted. A pool without members is empty."""
@@ -162,8 +157,7 @@ def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
         if device.fsname != fsname or device.kind == "mdtlov":
             continue
         for pool in tree.children(f"lov/{name}/pools"):
-            data = tree.read(f"lov/{name}/pools/{pool}")
-            if data is not None:
+            if (data := tree.read(f"lov/{name}/pools/{pool}")) is not None:
                 found[pool] = tuple(sorted(pool_text.parse(data).rows))
     return found
 
@@ -269,18 +263,34 @@ def copies_by_fid(tree: Tree, mount: Mount) -> bool:
 
 def migrates_to_overstriped(tree: Tree) -> bool:
     """Whether ``lfs migrate -C`` of this client gives a file several objects on one target (LU-18824, 2.17)."""
-    ours = tree.read("version")
-    return ours is not None and _number(version.parse(ours).release) >= (2, 17)
+    return _releases(tree, "")[0] >= (2, 17)
 
 
 def all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:
     """Whether this client and its metadata targets run this release or a later one. False if a release is unknown."""
-    ours = tree.read("version")
-    releases = [None if ours is None else version.parse(ours).release]
-    for name in _connections(tree, fsname):
-        connection = tree.read(f"mdc/{name}/import")
-        releases.append(None if connection is None else import_.parse(connection).target_version)
-    return len(releases) > 1 and all(_number(release) >= since for release in releases)
+    found = _releases(tree, fsname)
+    return len(found) > 1 and min(found) >= since
+
+
+def read_quota(library: Library, tree: Tree, mount: Mount, kind: int, owner: int, pool: str) -> Quota:
+    """Read the block quota of a user (0), a group (1) or a project (2), for the file system, or for one pool of OSTs.
+
+    Pools have quotas since 2.14 (LU-11023). An older MDT logs an error for each request, and refuses it.
+    """
+    ours, *mdts = _releases(tree, mount.fsname)
+    if pool and mdts and all((0, 0) < mdt < (2, 14) for mdt in mdts):
+        return Quota(0, 0, 0)
+    if pool and (0, 0) < ours < (2, 14):
+        raise LustreError(errno.EIO, "a client before Lustre 2.14 cannot read quotas of pools", mount.path)
+    return library.quota(mount.path, kind, owner, pool)
+
+
+def _releases(tree: Tree, fsname: str) -> list[tuple[int, int]]:
+    """The releases of this client and of its metadata targets; (0, 0) for an unknown one."""
+    ours = version.parse(tree.read("version") or b"").release
+    mdts = [import_.parse(tree.read(f"mdc/{name}/import") or b"").target_version
+            for name in _connections(tree, fsname)]
+    return [*map(_number, (ours, *mdts))]
 
 
 def _number(release: bytes | None) -> tuple[int, int]:

@@ -46,8 +46,7 @@ class Library:
         self._name = name
         self._functions: dict[str, Any] = {}
         for symbol in SYMBOLS:
-            function = getattr(handle, symbol.name, None)
-            if function is not None:
+            if (function := getattr(handle, symbol.name, None)) is not None:
                 function.restype, function.argtypes = symbol.result, symbol.arguments
                 self._functions[symbol.name] = function
         self.function("llapi_msg_set_level")(_SILENT)

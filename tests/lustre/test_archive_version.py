@@ -1,15 +1,17 @@
-"""Whether a layout exchange notifies the archive, by the releases of the client and of all metadata targets."""
+"""What the releases of the client and of all metadata targets can do: layouts, archives, quotas of pools."""
 
 from __future__ import annotations
 
 import re
 import shutil
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lustre.filesystem import HsmFlags
-from lustre.mounted import NEWEST_MIRROR_STAYS, all_run, archives_follow_swaps, copies_by_fid
+from lustre.filesystem import HsmFlags, Quota
+from lustre.mounted import NEWEST_MIRROR_STAYS, all_run, archives_follow_swaps, copies_by_fid, read_quota
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
@@ -78,3 +80,28 @@ def test_only_archived_copies_are_left_behind(tmp_path: Path, flags: HsmFlags, n
 
     calls = MountedCalls(Handle(llapi_hsm_state_get_fd=hsm).library(), str(tmp_path), lambda: notified)
     assert calls.hsm(3).left_behind is behind
+
+
+@pytest.mark.parametrize(("client", "mdts", "found"), [
+    (b"2.17.57", b"2.12.9.0", Quota(0, 0, 0)),  # it would log an error for each request, and answer EFAULT
+    (b"2.12.9", b"2.12.9.0", Quota(0, 0, 0)),  # this client would answer 524, which has no name
+    (b"2.12.9", b"2.15.8.0", None), (b"2.15.8", b"2.15.8.0", Quota(7, 0, 0)), (b"2.15.8", b"", Quota(7, 0, 0)),
+])
+def test_only_releases_that_have_quotas_of_pools_are_asked_for_them(
+    root: Path, client: bytes, mdts: bytes, found: Quota | None,
+) -> None:
+    def quotactl(mount: bytes, query: Any) -> int:
+        query._obj.used_bytes = 7
+        return 0
+
+    (root / "sys/fs/lustre/version").write_bytes(client + b"\n")
+    for path in imports(root):
+        path.write_bytes(re.sub(rb"target_version: [\d.]+", b"target_version: " + mdts, path.read_bytes()))
+    library, tree = Handle(llapi_quotactl=quotactl).library(), Tree(Roots.of(root / "proc", root / "sys"))
+    read = partial(read_quota, library, tree, Mount("lustre", "/mnt"), 0, 1001)
+    assert read("").used_bytes == 7
+    if found is None:
+        with pytest.raises(OSError, match=r"a client before Lustre 2\.14 cannot read quotas of pools"):
+            read("flash")
+    else:
+        assert read("flash").used_bytes == found.used_bytes

@@ -28,8 +28,7 @@ def reading(tree: Tree, time: float, now: Callable[[], float] | None = None) -> 
     for subsystem in ("obdfilter", "mdt"):
         for target in tree.devices(subsystem):
             begun = now() if now else time
-            data = tree.read(f"{subsystem}/{target}/job_stats")
-            if data is None:
+            if (data := tree.read(f"{subsystem}/{target}/job_stats")) is None:
                 continue
             if now:
                 stamps[target] = Stamp(THIS_NODE, (begun + now()) / 2)  # the kernel does not say when in between
@@ -48,8 +47,7 @@ SERVICE = "mds/MDS/mdt"
 
 def metadata_services(tree: Tree, targets: Collection[str] = ()) -> dict[str, ServiceCounters]:
     """The service for metadata requests of this node and its targets; empty if it serves no MDT."""
-    data = tree.read(f"{SERVICE}/stats")
-    if data is None:
+    if (data := tree.read(f"{SERVICE}/stats")) is None:
         return {}
     found = {name: stats.parse(data).counter(name) for name in (b"req_waittime", b"req_active")}
     wait, active = found.values()
@@ -94,8 +92,7 @@ def changelogs(tree: Tree) -> dict[str, ChangelogState]:
     """Changelog users and masks of the MDTs of this node. MDTs whose users cannot be read are left out."""
     found = {}
     for target in tree.devices("mdd"):
-        data = tree.read(f"mdd/{target}/changelog_users")
-        if data is not None:
+        if (data := tree.read(f"mdd/{target}/changelog_users")) is not None:
             known = changelog_users.parse(data)
             mask = changelog_users.recorded(known, tree.read(f"mdd/{target}/changelog_mask"),
                                             tree.read(f"mdd/{target}/changelog_current_mask"))

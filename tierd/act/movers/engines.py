@@ -78,14 +78,14 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
     calls = MountedCalls(library, mount.path, lambda: mounted.archives_follow_swaps(tree, mount.fsname))
     destination = Destination(
         lambda: mounted.read_pools(tree, mount.fsname), lambda: mounted.read_space(tree, mount.fsname),
-        partial(library.quota, mount.path), settings.keep_free, lambda: metadata_spaces(tree, mount.fsname))
+        partial(mounted.read_quota, library, tree, mount), settings.keep_free,
+        lambda: metadata_spaces(tree, mount.fsname))
     run = command_runner(settings.timeout_seconds, job_tag(tree), parent_death_prefix())
-    lease = LeaseMover(calls, destination)
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
                    overstripes=lambda: mounted.migrates_to_overstriped(tree),
                    by_fid=lambda: mounted.copies_by_fid(tree, mount),
                    mirrors=lambda: mounted.all_run(tree, mount.fsname, mounted.NEWEST_MIRROR_STAYS))
-    by_name: dict[str, FileEngine] = {"lease": lease, "lfs": lfs}
+    by_name: dict[str, FileEngine] = {"lease": LeaseMover(calls, destination), "lfs": lfs}
     engine: FileEngine = EitherEngine(by_name.pop(settings.engine), *by_name.values())
     for name in FURTHER:
         engine = import_module(name).engine(engine, lfs)

@@ -24,7 +24,7 @@ from tierd.text import percent
 
 USER, GROUP, PROJECT = 0, 1, 2
 _NO_QUOTAS = {errno.ESRCH, errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL}
-"""Errors of Lustre if quotas are not enforced, or if the release has no pool quotas."""
+"""Errors of Lustre if quotas are not enforced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,7 @@ class DestinationState:
             return refused
 
     def _no_room(self, move: Move, pool: str, needed_bytes: int, size_bytes: int) -> Refusal | None:
-        targets = self._pools().get(pool)
-        if targets is None:
+        if (targets := self._pools().get(pool)) is None:
             return Refusal(Reason.NO_SUCH_POOL, f"pool {pool!r} does not exist")
         if not targets:
             return Refusal(Reason.EMPTY_POOL, f"pool {pool!r} has no targets: Lustre would use any target")
@@ -140,8 +139,7 @@ class DestinationState:
         return None
 
     def _no_metadata_room(self, move: Move, size_bytes: int) -> Refusal | None:
-        needed_bytes = bytes_on_mdt(move.layout, size_bytes)
-        if not needed_bytes:
+        if not (needed_bytes := bytes_on_mdt(move.layout, size_bytes)):
             return None
         if not self._metadata():
             return Refusal(Reason.MDT_UNKNOWN, "the free space of an MDT is unknown")
@@ -160,8 +158,7 @@ class DestinationState:
             if outside:
                 return Refusal(Reason.POOL_CHANGED, f"OST{outside[0]:04x} is not in pool {component.pool!r}")
         for index, needed_bytes in bytes_per_ost(move.layout, size_bytes).items():
-            room = rooms.get(index)
-            if room is None:
+            if (room := rooms.get(index)) is None:
                 return Refusal(Reason.ROOM, f"the space of OST{index:04x} is unknown")
             left = room.avail_bytes - self._taken_on_target[index] - needed_bytes
             if left < room.size_bytes * self._destination.keep_free:
@@ -185,26 +182,22 @@ class DestinationState:
 
     def _quota(self, kind: int, owner: int, place: str) -> int | None:
         """Bytes left; None without a limit."""
-        key = kind, owner, place
+        key, quota = (kind, owner, place), Quota(0, 0, 0)
         if key not in self._quotas:
             try:
                 quota = self._destination.quota(kind, owner, place)
             except OSError as error:
                 if error.errno not in _NO_QUOTAS:
                     raise
-                self._quotas[key] = None
-            else:
-                left = quota.room_bytes()
-                if left is not None and not quota.whole:
-                    raise OSError(errno.EIO, "a target does not report its usage")
-                self._quotas[key] = left
+            if (left := quota.room_bytes()) is not None and not quota.whole:
+                raise OSError(errno.EIO, "a target does not report its usage")
+            self._quotas[key] = left
         return self._quotas[key]
 
     def _take_quota(self, facts: FileFacts, wanted: Mapping[str, int]) -> None:
         for kind, _, owner in _owners(facts):
             for place, taken_bytes in (("", sum(wanted.values())), *wanted.items()):
-                left = self._quotas.get((kind, owner, place))
-                if left is not None:
+                if (left := self._quotas.get((kind, owner, place))) is not None:
                     self._quotas[kind, owner, place] = left - taken_bytes
 
 
