@@ -31,8 +31,6 @@ from lustre.mounts import Mount
 from lustre.parameters import Tree, parse_device
 
 _ATTEMPTS = 3
-OVERSTRIPING = 2, 13
-"""Release that can place several objects of a file on one target (LU-9846)."""
 NEWEST_MIRROR_STAYS = 2, 15
 """Release whose MDTs refuse to remove the only mirror in sync (LU-14514). Earlier ones lose what was written to it."""
 
@@ -253,12 +251,12 @@ def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
     Before 2.16 (LU-13048) the MDT did not update the version of the archived copy: the file stayed marked as archived,
     could no longer be released ("Operation not permitted"), and was not archived again.
     """
-    return all_run(tree, fsname, (2, 16))
+    return oldest_release(tree, fsname) >= (2, 16)
 
 
 def copies_by_fid(tree: Tree, mount: Mount) -> bool:
     """Whether ``lfs`` can copy a file by its FID (LU-12516, 2.13). A mounted subdirectory has no ``.lustre``."""
-    return not mount.subdirectory and all_run(tree, mount.fsname, (2, 13))
+    return not mount.subdirectory and oldest_release(tree, mount.fsname) >= (2, 13)
 
 
 def migrates_to_overstriped(tree: Tree) -> bool:
@@ -266,10 +264,10 @@ def migrates_to_overstriped(tree: Tree) -> bool:
     return _releases(tree, "")[0] >= (2, 17)
 
 
-def all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:
-    """Whether this client and its metadata targets run this release or a later one. False if a release is unknown."""
+def oldest_release(tree: Tree, fsname: str) -> tuple[int, int]:
+    """The oldest release of this client and its metadata targets; (0, 0) if one is unknown."""
     found = _releases(tree, fsname)
-    return len(found) > 1 and min(found) >= since
+    return min(found) if len(found) > 1 else (0, 0)
 
 
 def read_quota(library: Library, tree: Tree, mount: Mount, kind: int, owner: int, pool: str) -> Quota:

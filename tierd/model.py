@@ -355,8 +355,8 @@ class SiteFacts:
 
     metadata_spaces: tuple[MetadataSpace, ...] = ()
     """Room on all MDTs; empty if that of an MDT is unknown."""
-    overstriping: bool = False
-    """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
+    release: tuple[int, int] = (0, 0)
+    """Oldest Lustre release of this client and the MDTs; (0, 0) if one is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,8 +400,8 @@ class Capacity:
     """None if the room of an MDT is unknown."""
     won_back: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """What acts against such findings won back, the newest first, by pool of the first component; "" for the MDT."""
-    overstriping: bool = False
-    """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
+    release: tuple[int, int] = (0, 0)
+    """Oldest Lustre release of this client and the MDTs; (0, 0) if one is unknown."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """Space on each OST that can be reached, by full target name."""
     closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

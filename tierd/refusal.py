@@ -65,6 +65,7 @@ class Reason(StrEnum):
     """The job was not seen at work just now. The move waits until it is, or until the job counts as stopped."""
     JOB_ELSEWHERE = "job-elsewhere"
     """The job does not work in the directory now."""
+    OLD_RELEASE = "old-release"
     POLICY_FAILED = "policy-failed"
     """The policy raised an error, or returned no plan."""
     # acts: the daemon and the file system as a whole

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Component, Layout, same_shape
-from lustre.mounted import OVERSTRIPING, all_run
+from lustre.mounted import oldest_release
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import MIB, Site, made, moved, noise
 from tests.acceptance.test_gate import Tierd
@@ -129,7 +129,7 @@ def moved_after_close(engine: Mover, site: Site, place: Path, layout: Layout) ->
 def test_a_closed_shared_file_is_restriped_and_undone(site: Site, engine: Mover, directory: Path, ledger: Ledger,
                                                       overstriped: bool) -> None:
     targets = len(site.filesystem.pools()[site.hdd])
-    if overstriped and not all_run(site.tree, site.mount.fsname, OVERSTRIPING):
+    if overstriped and oldest_release(site.tree, site.mount.fsname) < (2, 13):
         pytest.skip("this client, or a server, does not know overstriping (Lustre 2.13)")
     if targets < 2 and not overstriped:
         pytest.skip(f"pool {site.hdd} has one target: a file there has one stripe")

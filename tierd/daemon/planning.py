@@ -153,7 +153,7 @@ class Planner:
         room = replace(known.room(), default_layouts=layouts,
                        metadata=metadata_targets(site.metadata_spaces, self._engine.history.windows),
                        won_back=known.won_back(finding.kind),
-                       overstriping=site.overstriping)
+                       release=site.release)
         # a directory that cannot be read is removed, or its MDT is down: so are its files
         rest = [a if a.directory in layouts else replace(a, candidates=()) for a in rest]
         sized = space.with_sizes(self._filesystem, rest, executor=self._executor,

@@ -23,7 +23,7 @@ from lustre import mounts
 from lustre.creation import LocalObjectCreation
 from lustre.llapi import directories
 from lustre.llapi.calls import Library
-from lustre.mounted import OVERSTRIPING, MountedFilesystem, all_run, mdts_of
+from lustre.mounted import MountedFilesystem, mdts_of, oldest_release
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
 from tierd.act.claim import Claim, FilesystemClaim, claim_folder, describe_this_process, holder_has_exited
@@ -93,7 +93,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
         clear_changelog=filesystem.clear_changelog, claim=claim or local_claim(settings, mount, clock),
         clients=nodes.ClientPoller(clients, clock), disks=nodes.DiskPoller(servers, clock),
         own_nids=lambda: own_nids(tree),
-        site_facts=lambda: SiteFacts(metadata_spaces(tree, mount.fsname), all_run(tree, mount.fsname, OVERSTRIPING)),
+        site_facts=lambda: SiteFacts(metadata_spaces(tree, mount.fsname), oldest_release(tree, mount.fsname)),
         unnamed=lambda: why_jobs_are_unnamed(tree), mark=mounted_marks(library, folder.path),
         executor=ThreadPoolExecutor(REQUESTS_AT_ONCE, "tierd-request", name_thread_as_process),
         creation=LocalObjectCreation(tree, mount.fsname), subdirectory=mount.subdirectory)

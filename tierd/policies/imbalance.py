@@ -296,8 +296,7 @@ def judge_rebalance(finding: Finding, evidence: FillEvidence, run: MoveRun, fill
 
 
 def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement | None:
-    fill = fill_now(run.facts, finding.targets[0])
-    if fill is None:
+    if (fill := fill_now(run.facts, finding.targets[0])) is None:
         return None
     pool = run.facts.pools.get(run.facts.pool_of(finding.targets[0]), ())
     slowed = slowed_by_moves(finding, pool, run) if run.moving else {}

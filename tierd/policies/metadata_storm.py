@@ -81,8 +81,8 @@ class DirectoryStriping(Table):
 
     max_stripes: Annotated[int, Ge(2), Le(64)] = 4
     """Maximum number of MDTs of a new subdirectory. As in Cray's paper."""
-    hash_type: Literal["crush", "fnv_1a_64"] = "crush"
-    """``crush`` needs Lustre 2.14."""
+    hash_type: Literal["fnv_1a_64", "crush"] = "fnv_1a_64"
+    """``crush`` needs Lustre 2.14 on all clients: older ones create no files there."""
     min_free: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Minimum free share of bytes and of inodes on every MDT. A choice."""
 
@@ -269,7 +269,7 @@ def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation
     settings = situation.tables.of(DirectoryStriping)
     storm = finding.directories[0]
     parent = parent_of(storm)
-    if (why := refusal(parent, finding, evidence, situation.facts, settings)) is not None:
+    if (why := refusal(parent, finding, evidence, situation)) is not None:
         return Plan((), (why.about(quoted(parent or storm)),))
     striping = DefaultStriping(min(evidence.metadata_targets, settings.max_stripes), -1, settings.hash_type, 1)
     return Plan((Action(
@@ -278,8 +278,8 @@ def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation
         "lock, and its sibling directories are used in the same way", finding.key, parent, striping=striping),), ())
 
 
-def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, facts: Facts,
-            settings: DirectoryStriping) -> Refusal | None:
+def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, situation: Situation) -> Refusal | None:
+    facts, settings = situation.facts, situation.tables.of(DirectoryStriping)
     storm, placement = facts.placements.get(finding.directories[0]), facts.placements.get(parent)
     if not finding.directories[0].startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is unknown")
@@ -295,20 +295,22 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, fact
         default = " ".join(setdirstripe_arguments(placement.default))
         return Refusal(Reason.OTHER_LAYOUT, f"it has a default striping of its own ({default}), which 'lfs mkdir' sets "
                        "too; 'lfs setdirstripe -D -d' removes it")
-    if placement.stripes.is_changing or storm.stripes.is_changing:
-        return Refusal(Reason.OTHER_MOVER, "it is being migrated or split")
-    if evidence.nodes == 0:
-        return Refusal(Reason.NODES_UNKNOWN, "the number of nodes that work in the busy directory is unknown, and one "
-                       "node gains nothing from more MDTs")
-    for brings_nothing, why in (
-        (evidence.nodes == 1, ("one node works in the busy directory: its kernel creates one name at a time there, so "
-                               "more MDTs do not help")),
-        (len(finding.directories) < 2, "no other directory in it is used in the same way, so no new ones are expected"),
-        (evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,
+    for reason, applies, why in (
+        (Reason.OTHER_MOVER, placement.stripes.is_changing or storm.stripes.is_changing,
+         "it is being migrated or split"),
+        (Reason.OLD_RELEASE, situation.capacity.release < (2, 15),  # LU-13440
+         "this client or an MDT may be older than Lustre 2.15, where directories on all levels below would be striped"),
+        (Reason.NODES_UNKNOWN, evidence.nodes == 0,
+         "the number of nodes that work in the busy directory is unknown, and one node gains nothing from more MDTs"),
+        (Reason.NOT_WORTH, evidence.nodes == 1,
+         "one node works in the busy directory: its kernel creates one name at a time there, so more MDTs do not help"),
+        (Reason.NOT_WORTH, len(finding.directories) < 2,
+         "no other directory in it is used in the same way, so no new ones are expected"),
+        (Reason.NOT_WORTH, evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,
          "few of the operations are creates, and opens share the directory lock"),
     ):
-        if brings_nothing:
-            return Refusal(Reason.NOT_WORTH, why)
+        if applies:
+            return Refusal(reason, why)
     if len(facts.metadata) < evidence.metadata_targets:
         return Refusal(Reason.NO_ROOM, "the space of an MDT is unknown")
     fullest = max(facts.metadata.values(), key=lambda fill: fill.used)

@@ -177,7 +177,7 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
     if isinstance(place, Refusal):
         return Plan((), (place,))
     stripes = shared_stripes(evidence, place, len(capacity.pools[place]),
-                             overstripe=settings.overstripe and capacity.overstriping)
+                             overstripe=settings.overstripe and capacity.release >= (2, 13))
     if stripes is None:
         return Plan((), (Refusal(Reason.NOTHING_TO_DO, "the file has as many objects as it can use").about(
             finding.subject),))

@@ -208,7 +208,7 @@ def site_facts(cluster: Cluster) -> SiteFacts:
     spaces = [MetadataSpace(mdt.settings.capacity.size_bytes, mdt.settings.capacity.size_bytes - stored,
                             mdt.settings.capacity.inodes, mdt.inodes_free)
               for mdt, stored in zip(cluster.mdts, cluster.data_on_mdts(), strict=True)]
-    return SiteFacts(tuple(spaces), releases.number_of(cluster.settings.version) >= (2, 13))
+    return SiteFacts(tuple(spaces), releases.number_of(cluster.settings.version))
 
 
 @contextmanager

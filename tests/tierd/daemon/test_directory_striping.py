@@ -115,7 +115,7 @@ def test_nothing_is_set_without_permission(tmp_path: Path, text: str, dry_run: b
 def planned() -> Action:
     """The act of a storm, planned by hand."""
     return Action(ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT, "because", ("metadata-storm", "", "/proj/steps/step00000"),
-                  "/proj/steps", striping=DefaultStriping(2, -1, "crush", 1))
+                  "/proj/steps", striping=DefaultStriping(2, -1, "fnv_1a_64", 1))
 
 
 def what_becomes_of(at: World, action: Action) -> CompletedAct:

@@ -25,17 +25,19 @@ ROOMY = {f"l-MDT000{n}": MetadataSpace(10, 7, 10**6, 10**6) for n in range(4)}
 
 def decided(finding: Finding = FINDING, placement: DirectoryPlacement | None = PLAIN,
             storm: DirectoryPlacement = PLAIN,
-            metadata: dict[str, MetadataSpace] | None = None, **evidence: float) -> Plan:
+            metadata: dict[str, MetadataSpace] | None = None, release: tuple[int, int] = (2, 15),
+            **evidence: float) -> Plan:
     facts = Facts(placements={"/out/s2": storm, "/out": placement} if placement else {},
                   metadata=ROOMY if metadata is None else metadata)
     numbers = replace(STORM, **evidence)  # type: ignore[arg-type]
-    return metadata_storm.plan(finding, numbers, Situation(Capacity({}, {}, {}), FlashSettings(), facts=facts))
+    capacity = Capacity({}, {}, {}, release=release)
+    return metadata_storm.plan(finding, numbers, Situation(capacity, FlashSettings(), facts=facts))
 
 
 def test_new_directories_of_the_parent_are_striped_and_do_not_pass_it_on() -> None:
     (action,) = decided().actions
     assert (action.kind, action.directory) == (ActKind.SET_DEFAULT_STRIPING, "/out")
-    assert action.striping == DefaultStriping(4, -1, "crush", 1)
+    assert action.striping == DefaultStriping(4, -1, "fnv_1a_64", 1)
     assert action.reason == ("900 metadata operations/s in /out/s2 use one directory lock, and its sibling "
                              "directories are used in the same way")
 
@@ -52,9 +54,9 @@ def test_a_refusal_says_how_to_remove_a_default() -> None:
 
 
 def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
-    assert decided(metadata_targets=2).actions[0].striping == DefaultStriping(2, -1, "crush", 1)
+    assert decided(metadata_targets=2).actions[0].striping == DefaultStriping(2, -1, "fnv_1a_64", 1)
     many = {f"l-MDT{n:04x}": MetadataSpace(10, 7, 10**6, 10**6) for n in range(16)}
-    assert decided(metadata_targets=16, metadata=many).actions[0].striping == DefaultStriping(4, -1, "crush", 1)
+    assert decided(metadata_targets=16, metadata=many).actions[0].striping == DefaultStriping(4, -1, "fnv_1a_64", 1)
 
 
 @pytest.mark.parametrize(("plan", "reason"), [
@@ -67,6 +69,8 @@ def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
     (decided(creates_per_second=10.0, opens_per_second=900.0), Reason.NOT_WORTH),
     (decided(nodes=1), Reason.NOT_WORTH),
     (decided(nodes=0), Reason.NODES_UNKNOWN),
+    (decided(release=(2, 14)), Reason.OLD_RELEASE),
+    (decided(release=(0, 0)), Reason.OLD_RELEASE),
     (decided(metadata={}), Reason.NO_ROOM),
     (decided(metadata={**ROOMY, "l-MDT0001": MetadataSpace(100, 5, 10, 10)}), Reason.NO_ROOM),
     (decided(storm=replace(PLAIN, stripes=DirectoryStripes(4, 0, "crush"))), Reason.OTHER_LAYOUT),

@@ -25,7 +25,7 @@ HDD = tuple(f"l-OST{n:04x}" for n in range(2, 10))
 POOLS = {"flash": ("l-OST0000", "l-OST0001"), "hdd": HDD}
 PLAIN = Layout((Component(0, None, "hdd", 1),), composite=False)
 ROOM = Capacity(POOLS, {"flash": 100 * GB, "hdd": 1000 * GB}, {"flash": 50 * GB, "hdd": 500 * GB}, {"/d": PLAIN},
-                overstriping=True)
+                release=(2, 13))
 SHARED = ContentionEvidence(openers=6, objects=1, targets_available=8, wanted_objects=6, bytes_per_second=200e6,
                             record_bytes=1 << 20, seconds=600.0)
 STREAM = StripingEvidence(target_share=0.99, bytes_per_second=80e6, targets_available=8, record_bytes=4 << 20,
@@ -70,12 +70,12 @@ def test_beyond_the_targets_it_is_overstriped_where_the_release_knows_it() -> No
     many = replace(SHARED, openers=40, wanted_objects=32, objects=8)
     (action,) = shared(file(), evidence=many).actions
     assert " ".join(setstripe_arguments(action.layout)) == "-C 32 -S 1M -p hdd"
-    for plan in (shared(file(), evidence=many, room=replace(ROOM, overstriping=False)),
+    for plan in (shared(file(), evidence=many, room=replace(ROOM, release=(2, 12))),
                  shared(file(), evidence=many, settings=Restripe(overstripe=False))):
         assert plan.actions == ()
         assert [refusal.reason for refusal in plan.refusals] == [Reason.NOTHING_TO_DO]
     few = replace(many, objects=2)
-    (plain,) = shared(file(), evidence=few, room=replace(ROOM, overstriping=False)).actions
+    (plain,) = shared(file(), evidence=few, room=replace(ROOM, release=(2, 12))).actions
     assert " ".join(setstripe_arguments(plain.layout)) == "-c 8 -S 1M -p hdd"
 
 

@@ -84,7 +84,7 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
                    overstripes=lambda: mounted.migrates_to_overstriped(tree),
                    by_fid=lambda: mounted.copies_by_fid(tree, mount),
-                   mirrors=lambda: mounted.all_run(tree, mount.fsname, mounted.NEWEST_MIRROR_STAYS))
+                   mirrors=lambda: mounted.oldest_release(tree, mount.fsname) >= mounted.NEWEST_MIRROR_STAYS)
     by_name: dict[str, FileEngine] = {"lease": LeaseMover(calls, destination), "lfs": lfs}
     engine: FileEngine = EitherEngine(by_name.pop(settings.engine), *by_name.values())
     for name in FURTHER:
