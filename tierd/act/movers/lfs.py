@@ -129,7 +129,7 @@ class LfsMover(inspection.FileEngine):
                  lfs: str = "lfs", clock: Clock | None = None, overstripes: Callable[[], bool] = lambda: True,
                  by_fid: Callable[[], bool] = lambda: True, mirrors: Callable[[], bool] = lambda: True) -> None:
         """``place`` converts a path of the file system to one of this node. The last three return whether this ``lfs``
-        migrates to overstriped layouts, whether it can copy by FID here, and whether the MDTs keep the newest mirror.
+        migrates to overstriped layouts, whether it can copy by FID here, and whether it and the MDTs are of 2.15.
         """
         super().__init__(destination)
         self._overstripes, self._mirrors = overstripes, mirrors
@@ -173,6 +173,8 @@ class LfsMover(inspection.FileEngine):
                 return Refusal(Reason.TIMES, _TIMES_REFUSAL)
             if checks.enters_mdt(move.layout, facts.layout) and (refusal := self.mirroring_refusal(facts)):
                 return refusal
+            if FileFlags.ENCRYPTED in facts.flags and not self._mirrors():  # LU-14677
+                return Refusal(Reason.ENCRYPTED, "the file is encrypted: lfs migrate before Lustre 2.15 loses its data")
             if any(component.overstriped for component in move.layout.components) and not self._overstripes():
                 return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
                                "one target (LU-18824). The engine `lease` moves such files")

@@ -69,6 +69,15 @@ def test_one_process_moves_many_files_without_ever_blocking(world: World) -> Non
     assert all(world.lustre.contents(name) == name.encode() for name in names)
 
 
+def test_an_encrypted_file_stays_before_2_15_whose_lfs_gives_the_copy_a_key_of_its_own(world: World) -> None:
+    world.files(1)
+    world.lustre.names["/0"].flags = FileFlags.ENCRYPTED
+    mover = LfsMover(world.mover.calls, world.mover._destination, MOUNT.__add__, world.run, clock=world.clock,
+                     mirrors=lambda: False)
+    (outcome,) = mover.move([Move("/0", FLASH)])
+    assert (outcome.result, outcome.reason, world.lfs.commands) == (MoveResult.REFUSED, "encrypted", [])
+
+
 def test_a_process_gets_the_files_of_two_seconds(world: World) -> None:
     world.seconds_per_file = 0.3
     names = world.files(30)
