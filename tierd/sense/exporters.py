@@ -72,8 +72,7 @@ class ParallelFetch(Generic[Found]):
         return found, {url: error for url, error in errors.items() if url not in found}
 
     def _settle(self, url: str, answer: Future[Found], found: dict[str, Found], errors: dict[str, SourceError]) -> None:
-        error = answer.exception()
-        if error is None:
+        if (error := answer.exception()) is None:
             found[url] = answer.result()
         elif isinstance(error, SourceError):
             errors[url] = error

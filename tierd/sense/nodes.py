@@ -139,8 +139,7 @@ def read_number(tree: Tree, parameter: str) -> float:
 
 def rpcs_of(tree: Tree, kind: str, link: str, of: str) -> Iterator[RpcLoad]:
     """RPCs to one target, which belongs to a pool or is a metadata target."""
-    data = tree.read(f"{kind}/{link}/rpc_stats")
-    if data is None:
+    if (data := tree.read(f"{kind}/{link}/rpc_stats")) is None:
         return
     rpcs = rpc_stats.parse(data)
     most = read_number(tree, f"{kind}/{link}/max_rpcs_in_flight")
@@ -453,8 +452,7 @@ def difference(before: DiskCounters, after: DiskCounters, time: float) -> DiskWr
     """Disk I/O between two readings. None if a counter fell: the target was mounted again."""
     pairs = [(before.sizes, after.sizes), (before.msec, after.msec), (before.read_msec, after.read_msec),
              *((before.usec_by_size.get(size, {}), table) for size, table in after.usec_by_size.items())]
-    more = increases(pairs)
-    if more is None:
+    if (more := increases(pairs)) is None:
         return None
     sizes, msec, read_msec, *by_size = more
     requests = sum(msec.values()) + sum(read_msec.values())

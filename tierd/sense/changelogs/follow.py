@@ -103,8 +103,7 @@ class Follower:
 
     def restored(self, mdt: str, by: str = "") -> None:
         """Mark an MDT as recording again, according to the same check. Records in between are missing."""
-        why = self._lost.pop((mdt, by), "")
-        if why:
+        if why := self._lost.pop((mdt, by), ""):
             self._missed[mdt].append(f"records are missing, for {why}")
 
     def restart_from_zero(self, mdt: str) -> None:
@@ -214,8 +213,7 @@ class Follower:
 
 def first_of(gaps: Sequence[str]) -> str:
     """The gaps of one MDT in a sentence. Beyond :data:`GAPS_NAMED`, only their number."""
-    more = f"; and {len(gaps) - GAPS_NAMED} more" if len(gaps) > GAPS_NAMED else ""
-    return "; ".join(gaps[:GAPS_NAMED]) + more
+    return "; ".join(gaps[:GAPS_NAMED]) + (f"; and {len(gaps) - GAPS_NAMED} more" if len(gaps) > GAPS_NAMED else "")
 
 
 Answer = TypeVar("Answer")
@@ -319,9 +317,10 @@ class ChangelogClearing:
             self._clear(mdt, reader, index)
         except OSError as error:
             words = f"{error}"
-            # also for an index below the last one cleared for this reader: then another program clears for it, and
-            # records may be gone that tierd has not read
-            if error.errno == errno.ENOENT:
+            # also, and before 2.17.57 EINVAL (LU-20351), for an index below the last one cleared for this reader: then
+            # another program clears for it, and records may be gone that tierd has not read
+            below = error.errno == errno.EINVAL and follower.recording and follower.recording.has_written(mdt, index)
+            if error.errno == errno.ENOENT or below:
                 words = (f"Lustre knows no reader {reader} (or another program clears for it); register one: lctl "
                          f"--device {self._fsname}-{mdt} changelog_register, and name it in sense.readers")
                 follower.mark_lost(mdt, words, "clearing")

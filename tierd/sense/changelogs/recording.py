@@ -122,6 +122,11 @@ class RecordingCheck:
         kept = f", of {state.kept_records:,} that its users have not cleared" if state.kept_records is not None else ""
         return f"{state.last_index - position:,} records are to be read{kept}"
 
+    def has_written(self, mdt: str, index: int) -> bool:
+        """Whether an MDT is known to have written a record of this index, or a later one."""
+        state = self._states.get(f"{self._fsname}-{mdt}")
+        return state is not None and state.last_index is not None and state.last_index >= index
+
     def without_marks(self, mdt: str, records: Records) -> Records:
         """Records without the records of the pending mark, whose types are noted."""
         mark = self._mdts[mdt].mark if mdt in self._mdts else None
@@ -259,8 +264,7 @@ class MarkWriter:
             raise
 
     def _place(self, mdt: str) -> Path:
-        number = _MDT.fullmatch(mdt)
-        if number is None:
+        if (number := _MDT.fullmatch(mdt)) is None:
             raise ValueError(f"not the name of an MDT: {mdt!r}")
         index = int(number[1], 16)
         with suppress(FileExistsError):

@@ -9,6 +9,8 @@ from tests.tierd.logged import logged
 from tests.tierd.sense.changelogs.test_follow import Log, drained
 from tests.tierd.sense.clocks import SettableClock
 from tierd.sense.changelogs.follow import CLEAR_AGAIN_SECONDS, ChangelogClearing, Follower
+from tierd.sense.changelogs.recording import RecordingCheck
+from tierd.sense.readings import ChangelogState
 
 
 class World:
@@ -72,6 +74,20 @@ def test_a_changelog_that_ends_before_the_position_has_restarted(world: World) -
     world.log.last, world.fault = 2, errno.EINVAL
     world.clearing()
     assert drained(world.follower) == ([1, 2], "changelog of MDT0000: it has restarted")
+
+
+def test_an_index_that_another_program_has_cleared_is_no_restart(world: World) -> None:
+    """Up to Lustre 2.17.0 the MDT answers as for an index that it has not written yet."""
+    recording = world.follower.recording = RecordingCheck("l", {"MDT0000": "cl1"}, world.clock)
+    recording.set_states({"l-MDT0000": ChangelogState(9, frozenset({"cl1"}))})
+    list(world.follower.batches())
+    world.fault = errno.EINVAL
+    world.clearing()
+    found, problems = drained(world.follower)
+    assert (found, "has restarted" in problems, "another program clears for it" in problems) == ([], False, True)
+    recording.set_states({"l-MDT0000": ChangelogState(2, frozenset({"cl1"}))})
+    world.clearing()
+    assert "it has restarted" in drained(world.follower)[1]
 
 
 def test_temporary_failures_of_lustre_are_reported_and_retried(world: World) -> None:
