@@ -69,8 +69,7 @@ def inode_flags(descriptor: int) -> FileFlags:
     statx(2) sends no request for them. ``FS_IOC_GETFLAGS`` sends one each time (``fileattr_get`` in
     lustre/llite/llite_lib.c), so it is used only before Lustre 2.14, where statx(2) does not show them.
     """
-    bits = shown_flags(descriptor, _SHOWN.value)
-    if bits is None:
+    if (bits := shown_flags(descriptor, _SHOWN.value)) is None:
         bits = int.from_bytes(fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8))[:4], "little")
     found = FileFlags(bits & sum(flag.value for flag in FileFlags))
     return found | FileFlags.ENCRYPTED if bits & _ENCRYPTED else found

@@ -58,8 +58,7 @@ class LocalObjectCreation(ObjectCreation):
             and (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip() == b"0")
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:
-        path = self._tree.path(f"osp/{target}-osc-{mdt}/{PARAMETER}")
-        if path is None:
+        if (path := self._tree.path(f"osp/{target}-osc-{mdt}/{PARAMETER}")) is None:
             raise FileNotFoundError(2, f"this node does not serve {mdt}", target)
         with typed(f"set {PARAMETER}", path), open(path, "w", encoding="ascii") as file:
             file.write(f"{count}\n")

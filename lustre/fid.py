@@ -58,8 +58,7 @@ class Fid(bytes):
     @classmethod
     def parse(cls, text: str) -> Fid:
         """Parse the text form of ``lfs path2fid``; brackets are optional. Raises ValueError that names the text."""
-        match = _TEXT.fullmatch(text.strip())
-        if match is None:
+        if (match := _TEXT.fullmatch(text.strip())) is None:
             raise ValueError(f"not a FID: {text!r} (expected something like [0x200000402:0x14:0x0])")
         sequence, object_id, version = (int(part, 16) for part in match.groups())
         if sequence >= 1 << 64 or object_id >= 1 << 32 or version >= 1 << 32:

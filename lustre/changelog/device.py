@@ -19,6 +19,9 @@ What the client of Lustre 2.17 does (``lustre/mdc/mdc_changelog.c``, ``lustre/ob
 Since 2.17 (LU-18218) MDT threads write records at the same time: ``mdd_changelog_write_rec`` gives a record its number
 under a lock, and writes the record and marks it as written after that. A reader that comes in between sees record 12
 and not record 11. Record 11 is there when the device is opened again.
+
+Before 2.14.52 (LU-14663) the thread starts with the open. If it has read records below the position by then, it returns
+the next one, and all that follow, although they are below the position too. Then the device is opened again.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import os
 from lustre.errors import typed
 
 READ_BYTES = 1 << 20
+_TRIES = 9
 
 
 class ChangelogDevice:
@@ -54,7 +58,7 @@ class ChangelogDevice:
             try:
                 if self._descriptor < 0 or after_index + 1 != self._next_index:
                     self._open(after_index + 1)
-                data, self._ended = self._up_to(limit_bytes)
+                data, self._ended = self._up_to(after_index + 1, limit_bytes)
             except OSError:
                 self.close()
                 raise
@@ -68,11 +72,15 @@ class ChangelogDevice:
         self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         os.lseek(self._descriptor, index, os.SEEK_SET)
 
-    def _up_to(self, limit_bytes: int) -> tuple[bytes, bool]:
+    def _up_to(self, index: int, limit_bytes: int) -> tuple[bytes, bool]:
         chunks: list[bytes] = []
-        size, ended = 0, False
+        size, ended, tries = 0, False, _TRIES
         while size < limit_bytes and not ended:
             chunk = os.read(self._descriptor, READ_BYTES)
+            if chunk and not chunks and tries and os.lseek(self._descriptor, 0, os.SEEK_CUR) <= index:  # of old records
+                tries -= 1
+                self._open(index)
+                continue
             chunks.append(chunk)
             size, ended = size + len(chunk), not chunk
         self._next_index = os.lseek(self._descriptor, 0, os.SEEK_CUR)  # the device's position is an index

@@ -96,8 +96,7 @@ class LnetStats:
 
 
 def parse_stats(data: bytes) -> LnetStats:
-    line = _STATS.fullmatch(data)
-    if line is None:
+    if (line := _STATS.fullmatch(data)) is None:
         return LnetStats(None, None, None, None, header.skipped_lines(data, 0))
     allocated, _, errors, *carried = map(int, line[1].split())
     return LnetStats(allocated, errors, Carried(*carried[:4]), Carried(*carried[4:]), 0)

@@ -77,7 +77,6 @@ def parse(data: bytes) -> RecoveryStatus:
 
 
 def _fraction(value: bytes | None) -> tuple[int | None, int | None]:
-    match = _FRACTION.fullmatch(value or b"")
-    if match is None:
+    if (match := _FRACTION.fullmatch(value or b"")) is None:
         return None, None
     return int(match[1]), None if match[2] is None else int(match[2])

@@ -36,8 +36,7 @@ def setstripe_arguments(layout: Layout) -> tuple[str, ...]:
     """
     if not layout.components:
         raise ValueError("a layout without components")
-    foreign = layout.components[0].foreign
-    if foreign is not None:
+    if (foreign := layout.components[0].foreign) is not None:
         if len(layout.components) > 1:
             raise ValueError("lfs setstripe cannot mix a foreign component with others")
         value = foreign.value.decode(errors="surrogateescape")

@@ -256,7 +256,6 @@ def _default_blob(component: Component) -> bytes:
 
 
 def _default_flags(component: Component) -> int:
-    unknown = set(component.flags) - set(DEFAULT_FLAGS)
-    if unknown:
+    if unknown := set(component.flags) - set(DEFAULT_FLAGS):
         raise ValueError(f"a default layout cannot have the flags {', '.join(sorted(unknown))}")
     return sum(DEFAULT_FLAGS[flag] for flag in component.flags)

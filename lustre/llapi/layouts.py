@@ -71,14 +71,12 @@ def _fill(library: Library, handle: int, component: Component, composite: bool) 
     kinds = tuple(word for word in component.pattern.split(",") if word != "released")
     if kinds not in _PATTERNS or component.foreign is not None:
         raise ValueError(f"a new file cannot have the pattern {component.pattern!r}")
-    flags = sum(DEFAULT_FLAGS[flag] for flag in component.flags if flag in DEFAULT_FLAGS)
-    if flags:
+    if flags := sum(DEFAULT_FLAGS[flag] for flag in component.flags if flag in DEFAULT_FLAGS):
         _set(library, "llapi_layout_comp_flags_set", handle, flags)
     if composite:
         end = _EOF if component.extent_end is None else component.extent_end
         _set(library, "llapi_layout_comp_extent_set", handle, component.extent_start, end)
-    pattern = _PATTERNS[kinds]
-    if pattern is not None:
+    if (pattern := _PATTERNS[kinds]) is not None:
         _set(library, "llapi_layout_pattern_set", handle, pattern)
     if component.extension_size:
         _set(library, "llapi_layout_extension_size_set", handle, component.extension_size)

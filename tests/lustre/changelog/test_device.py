@@ -72,3 +72,18 @@ def test_after_an_error_the_device_is_opened_again(log: Log) -> None:
     log.write(b"abc")
     assert log.device.read(-1) == b"abc"
     assert log.descriptors == 0
+
+
+def test_a_client_that_begins_below_the_position_is_asked_again(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one before 2.14.52 may do, which has begun to read before it knows the position."""
+    log.write(bytes(2 * LIMIT) + b"new")
+    seek, lost_races = os.lseek, [True] * 3
+
+    def lseek(descriptor: int, offset: int, whence: int) -> int:
+        return seek(descriptor, 0 if whence == os.SEEK_SET and lost_races and lost_races.pop() else offset, whence)
+
+    monkeypatch.setattr(os, "lseek", lseek)
+    assert log.device.read(2 * LIMIT - 1) == b"new"
+    assert log.device.read(2 * LIMIT + 2) == b""
+    lost_races += [True] * 99
+    assert log.device.read(2 * LIMIT - 1) == bytes(LIMIT), "in the end it is believed: who asked sees that"
