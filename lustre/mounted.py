@@ -259,8 +259,8 @@ def copies_by_fid(tree: Tree, mount: Mount) -> bool:
     return not mount.subdirectory and oldest_release(tree, mount.fsname) >= (2, 13)
 
 
-def migrates_to_overstriped(tree: Tree) -> bool:
-    """Whether ``lfs migrate -C`` of this client gives a file several objects on one target (LU-18824, 2.17)."""
+def is_of_2_17(tree: Tree) -> bool:
+    """Whether ``lfs`` of this client overstripes files that it migrates (LU-18824), and resyncs mirrors (LU-18468)."""
     return _releases(tree, "")[0] >= (2, 17)
 
 

@@ -61,8 +61,7 @@ _IDLE = (
 
 def from_yaml(text: str) -> Layout:
     """Parse a layout. Raises ValueError that names the problem and the line."""
-    foreign = _FOREIGN.fullmatch(text)
-    if foreign is not None:
+    if (foreign := _FOREIGN.fullmatch(text)) is not None:
         value = foreign[1].encode(errors="surrogateescape")
         return Layout((Component(pattern="foreign", stripe_count=0, foreign=Foreign(value)),), composite=False)
     reader = _Reader()
@@ -84,8 +83,7 @@ class _Reader:
         self._generation = 0
 
     def line(self, line: str) -> None:
-        match = _LINE.fullmatch(line.rstrip())
-        if match is None:
+        if (match := _LINE.fullmatch(line.rstrip())) is None:
             raise ValueError(f"not a key and a value: {line!r}")
         key, value = match[1], (match[2] or "").strip()
         if key in _HEADER:
@@ -217,8 +215,7 @@ def _striping(component: Component, generation: int, prefix: str) -> Iterator[st
         yield f"{prefix}stripe_offset: {component.stripe_offset}"
     if component.pool:
         yield f"{prefix}pool:          {component.pool}"
-    objects = component.objects or tuple(StripeObject(index, NO_FID) for index in component.ost_list)
-    if objects:
+    if objects := component.objects or tuple(StripeObject(index, NO_FID) for index in component.ost_list):
         yield f"{prefix}objects:"
     for one in objects:
         yield f"      - l_ost_idx: {one.ost_index}"

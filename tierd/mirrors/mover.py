@@ -81,7 +81,7 @@ class MirrorMover(inspection.FileEngine):
         found = self._lfs.facts_of(replace(move, layout=added), batch)
         if isinstance(found, MoveOutcome):
             return replace(found, move=move)
-        if refusal := self._lfs.mirroring_refusal(found):
+        if refusal := self._lfs.mirroring_refusal(found) or self._lfs.resync_refusal():
             return refused_outcome(move, refusal)
         if not self._lfs.copies_by_fid():  # the mirror could not be removed again
             return refused_outcome(move, Refusal(Reason.MIRRORED, "lfs cannot open files by FID here"))
@@ -108,7 +108,8 @@ class MirrorMover(inspection.FileEngine):
         alone = replace(facts, layout=one_mirror(kept))
         to = replace(move, layout=one_mirror(stale[0] if resync else flash), objects="")
         refusal = (checks.refusal_for(replace(to, layout=one_mirror(flash)), alone)
-                   or self._lfs.mirroring_refusal(facts) or (batch.refusal(to, alone) if resync else None))
+                   or self._lfs.mirroring_refusal(facts)
+                   or (self._lfs.resync_refusal() or batch.refusal(to, alone) if resync else None))
         if refusal is not None:
             return refused_outcome(move, refusal)
         if busy := self._lfs.modified_just_now(move, facts):

@@ -113,6 +113,20 @@ def test_a_stale_mirror_on_disks_is_synchronised_before_that_on_flash_is_removed
     assert world.node.mtime_ns == mtime_ns
 
 
+def test_lfs_before_2_17_synchronises_no_mirror() -> None:
+    """It would leave the old end of the file in the mirror on disks, which is the file once the other one is gone."""
+    world = World()
+    world.extend()
+    world.write()
+    world.lfs_engine.is_of_2_17 = lambda: False
+    for outcome in (world.split(), world.change(world.layout)):
+        assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, Reason.MIRRORED)
+    assert world.verbs == ["extend"]
+    world = World()
+    world.lfs_engine.is_of_2_17 = lambda: False
+    assert world.extend().reason == Reason.MIRRORED, "after a write it could not be removed again"
+
+
 @pytest.mark.parametrize("step", ["open_fid", "data_version", "set_times"])
 def test_the_time_of_a_write_after_a_split_stands(step: str) -> None:
     world = World()

@@ -82,7 +82,7 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
         lambda: metadata_spaces(tree, mount.fsname))
     run = command_runner(settings.timeout_seconds, job_tag(tree), parent_death_prefix())
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
-                   overstripes=lambda: mounted.migrates_to_overstriped(tree),
+                   is_of_2_17=lambda: mounted.is_of_2_17(tree),
                    by_fid=lambda: mounted.copies_by_fid(tree, mount),
                    mirrors=lambda: mounted.oldest_release(tree, mount.fsname) >= mounted.NEWEST_MIRROR_STAYS)
     by_name: dict[str, FileEngine] = {"lease": LeaseMover(calls, destination), "lfs": lfs}

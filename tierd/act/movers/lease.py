@@ -99,8 +99,7 @@ def _pieces(calls: Calls, source: int, status: Status, chunk_bytes: int) -> Iter
 def _read_whole(calls: Calls, descriptor: int, offset: int, length: int) -> bytes:
     parts = []
     while length:
-        part = calls.read(descriptor, length, offset)
-        if not part:
+        if not (part := calls.read(descriptor, length, offset)):
             raise Busy(errno.EBUSY, f"the file ends at byte {offset} now")
         parts.append(part)
         offset += len(part)
@@ -154,8 +153,7 @@ class LeaseMover(inspection.FileEngine):
         failure: OSError | None = None
         try:
             with ExitStack() as held:
-                refused = attempt.run(held, status)
-                if refused is not None:
+                if (refused := attempt.run(held, status)) is not None:
                     return replace(refused, not_copied=attempt.not_copied(status.size_bytes))
         except OSError as error:
             failure = error
@@ -219,8 +217,7 @@ class _Attempt:
         # from here on, whoever opens it for writing, truncates or removes it breaks the lease
         calls.lease(source)
         facts = self.facts = read_open_facts(calls, source)
-        refusal = inspection.refusal_before(self._move, facts, self._batch, _engine_check)
-        if refusal is not None:
+        if (refusal := inspection.refusal_before(self._move, facts, self._batch, _engine_check)) is not None:
             return refusal
         version = calls.data_version(source)  # if a lease ever fails to break
         volatile = self._volatile(source, facts, held)
@@ -290,8 +287,7 @@ class _Attempt:
         # no request, as long as this client holds the locks; the archive state always takes one
         now = read_open_facts(self._calls, source, None if len(self.chunks) > 1 else before.hsm)
         # none of this breaks a lease: owner, project, times, flags, pin
-        changed = now.changed_since(before)
-        if changed:
+        if changed := now.changed_since(before):
             raise Busy(errno.EBUSY, changed)
         self.facts = now
         return now

@@ -126,13 +126,13 @@ class LfsMover(inspection.FileEngine):
     files_at_a_time = FILES_PER_PROCESS
 
     def __init__(self, calls: Calls, destination: Destination, place: Callable[[str], str], run: CommandRunner,
-                 lfs: str = "lfs", clock: Clock | None = None, overstripes: Callable[[], bool] = lambda: True,
+                 lfs: str = "lfs", clock: Clock | None = None, is_of_2_17: Callable[[], bool] = lambda: True,
                  by_fid: Callable[[], bool] = lambda: True, mirrors: Callable[[], bool] = lambda: True) -> None:
         """``place`` converts a path of the file system to one of this node. The last three return whether this ``lfs``
-        migrates to overstriped layouts, whether it can copy by FID here, and whether it and the MDTs are of 2.15.
+        is of 2.17, whether it can copy by FID here, and whether it and the MDTs are of 2.15.
         """
         super().__init__(destination)
-        self._overstripes, self._mirrors = overstripes, mirrors
+        self.is_of_2_17, self._mirrors = is_of_2_17, mirrors
         self._by_fid, self._knows_fids = by_fid, False
         self.calls = calls
         self._place = place
@@ -175,7 +175,7 @@ class LfsMover(inspection.FileEngine):
                 return refusal
             if FileFlags.ENCRYPTED in facts.flags and not self._mirrors():  # LU-14677
                 return Refusal(Reason.ENCRYPTED, "the file is encrypted: lfs migrate before Lustre 2.15 loses its data")
-            if any(component.overstriped for component in move.layout.components) and not self._overstripes():
+            if any(component.overstriped for component in move.layout.components) and not self.is_of_2_17():
                 return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
                                "one target (LU-18824). The engine `lease` moves such files")
             # lfs gives it to the new objects
@@ -261,6 +261,11 @@ class LfsMover(inspection.FileEngine):
         if FileFlags.ENCRYPTED in facts.flags:
             return Refusal(Reason.ENCRYPTED, "the file is encrypted; tierd does not mirror it, nor move it to an MDT")
         return None
+
+    def resync_refusal(self) -> Refusal | None:
+        """Refuses to synchronise a mirror, or to make one that may have to be."""
+        return None if self.is_of_2_17() else Refusal(Reason.MIRRORED, "lfs before Lustre 2.17 leaves old data behind "
+                                                      "the end in a mirror of a file that became shorter (LU-18468)")
 
 
 def _failure(finished: FinishedCommand, place: str) -> OSError | None:
