@@ -259,9 +259,9 @@ def copies_by_fid(tree: Tree, mount: Mount) -> bool:
     return not mount.subdirectory and oldest_release(tree, mount.fsname) >= (2, 13)
 
 
-def is_of_2_17(tree: Tree) -> bool:
-    """Whether ``lfs`` of this client overstripes files that it migrates (LU-18824), and resyncs mirrors (LU-18468)."""
-    return _releases(tree, "")[0] >= (2, 17)
+def client_release(tree: Tree) -> tuple[int, int]:
+    """The release of this client, and so of its ``lfs``; (0, 0) if it is unknown."""
+    return _number(version.parse(tree.read("version") or b"").release)
 
 
 def oldest_release(tree: Tree, fsname: str) -> tuple[int, int]:
@@ -285,10 +285,9 @@ def read_quota(library: Library, tree: Tree, mount: Mount, kind: int, owner: int
 
 def _releases(tree: Tree, fsname: str) -> list[tuple[int, int]]:
     """The releases of this client and of its metadata targets; (0, 0) for an unknown one."""
-    ours = version.parse(tree.read("version") or b"").release
     mdts = [import_.parse(tree.read(f"mdc/{name}/import") or b"").target_version
             for name in _connections(tree, fsname)]
-    return [*map(_number, (ours, *mdts))]
+    return [client_release(tree), *map(_number, mdts)]
 
 
 def _number(release: bytes | None) -> tuple[int, int]:

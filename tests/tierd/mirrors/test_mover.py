@@ -118,12 +118,12 @@ def test_lfs_before_2_17_synchronises_no_mirror() -> None:
     world = World()
     world.extend()
     world.write()
-    world.lfs_engine.is_of_2_17 = lambda: False
+    world.lfs_engine.release = lambda: (2, 16)
     for outcome in (world.split(), world.change(world.layout)):
         assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, Reason.MIRRORED)
     assert world.verbs == ["extend"]
     world = World()
-    world.lfs_engine.is_of_2_17 = lambda: False
+    world.lfs_engine.release = lambda: (2, 16)
     assert world.extend().reason == Reason.MIRRORED, "after a write it could not be removed again"
 
 

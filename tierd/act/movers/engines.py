@@ -25,12 +25,12 @@ from tierd.config.act import MoverSettings
 from tierd.refusal import Reason
 from tierd.sense.parameters import metadata_spaces
 
-OTHER_ENGINE = frozenset({Reason.TIMES, Reason.PROJECT, Reason.TO_MDT, Reason.OVERSTRIPED})
+OTHER_ENGINE = frozenset({Reason.TIMES, Reason.PROJECT, Reason.TO_MDT, Reason.OVERSTRIPED, Reason.OLD_RELEASE})
 """Reasons for which an engine refuses a file that the other one can move.
 
 ``lfs`` refuses files whose data would leave the MDT, because their modification time would change, files of another
-project than their directory gives, and before 2.17 overstriped layouts. ``lease`` refuses files whose data would go to
-the MDT, because Lustre does not exchange such layouts."""
+project than their directory gives, before 2.17 overstriped layouts, and in 2.14 all files. ``lease`` refuses files
+whose data would go to the MDT, because Lustre does not exchange such layouts."""
 
 
 class EitherEngine(FileEngine):
@@ -82,7 +82,7 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
         lambda: metadata_spaces(tree, mount.fsname))
     run = command_runner(settings.timeout_seconds, job_tag(tree), parent_death_prefix())
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
-                   is_of_2_17=lambda: mounted.is_of_2_17(tree),
+                   release=lambda: mounted.client_release(tree),
                    by_fid=lambda: mounted.copies_by_fid(tree, mount),
                    mirrors=lambda: mounted.oldest_release(tree, mount.fsname) >= mounted.NEWEST_MIRROR_STAYS)
     by_name: dict[str, FileEngine] = {"lease": LeaseMover(calls, destination), "lfs": lfs}

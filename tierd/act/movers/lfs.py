@@ -126,13 +126,13 @@ class LfsMover(inspection.FileEngine):
     files_at_a_time = FILES_PER_PROCESS
 
     def __init__(self, calls: Calls, destination: Destination, place: Callable[[str], str], run: CommandRunner,
-                 lfs: str = "lfs", clock: Clock | None = None, is_of_2_17: Callable[[], bool] = lambda: True,
+                 lfs: str = "lfs", clock: Clock | None = None, release: Callable[[], tuple[int, int]] = lambda: (2, 17),
                  by_fid: Callable[[], bool] = lambda: True, mirrors: Callable[[], bool] = lambda: True) -> None:
-        """``place`` converts a path of the file system to one of this node. The last three return whether this ``lfs``
-        is of 2.17, whether it can copy by FID here, and whether it and the MDTs are of 2.15.
+        """``place`` converts a path of the file system to one of this node. The last three return the release of
+        this ``lfs``, whether it can copy by FID here, and whether it and the MDTs are of 2.15.
         """
         super().__init__(destination)
-        self.is_of_2_17, self._mirrors = is_of_2_17, mirrors
+        self.release, self._mirrors = release, mirrors
         self._by_fid, self._knows_fids = by_fid, False
         self.calls = calls
         self._place = place
@@ -175,9 +175,12 @@ class LfsMover(inspection.FileEngine):
                 return refusal
             if FileFlags.ENCRYPTED in facts.flags and not self._mirrors():  # LU-14677
                 return Refusal(Reason.ENCRYPTED, "the file is encrypted: lfs migrate before Lustre 2.15 loses its data")
-            if any(component.overstriped for component in move.layout.components) and not self.is_of_2_17():
+            if any(component.overstriped for component in move.layout.components) and self.release() < (2, 17):
                 return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
                                "one target (LU-18824). The engine `lease` moves such files")
+            if self.release() == (2, 14):  # from LU-14043 until LU-13397
+                return Refusal(Reason.OLD_RELEASE, "lfs migrate of Lustre 2.14 takes a copy that a write error has cut "
+                               "short for the whole file. The engine `lease` moves it")
             # lfs gives it to the new objects
             given = batch.project_beside(self.calls, move.path) if self._goes_by_name(facts) else 0
             return None if given == facts.project else Refusal(
@@ -264,8 +267,8 @@ class LfsMover(inspection.FileEngine):
 
     def resync_refusal(self) -> Refusal | None:
         """Refuses to synchronise a mirror, or to make one that may have to be."""
-        return None if self.is_of_2_17() else Refusal(Reason.MIRRORED, "lfs before Lustre 2.17 leaves old data behind "
-                                                      "the end in a mirror of a file that became shorter (LU-18468)")
+        return None if self.release() >= (2, 17) else Refusal(
+            Reason.MIRRORED, "lfs before 2.17 leaves old data behind the end of a file that became shorter (LU-18468)")
 
 
 def _failure(finished: FinishedCommand, place: str) -> OSError | None:

@@ -65,6 +65,14 @@ def test_no_file_goes_to_an_mdt_that_may_remove_its_newest_mirror(monkeypatch: p
     assert not world.lfs.commands
 
 
+def test_no_file_is_left_to_the_lfs_of_2_14_which_overlooks_write_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    assert isinstance(world.engine, EitherEngine)
+    monkeypatch.setattr(world.engine.first, "release", lambda: (2, 14))
+    assert world.move(FLASH).result is MoveResult.DONE
+    assert not world.lfs.commands
+
+
 @pytest.mark.parametrize("first", ["lfs", "lease"])
 def test_either_engine_moves_a_file_of_another_project_than_its_directory_gives(first: str) -> None:
     world = World(first)
