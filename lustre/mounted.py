@@ -151,8 +151,7 @@ def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
     """Read the members of each pool: their full target names, sorted. A pool without members is empty."""
     found: dict[str, tuple[str, ...]] = {}
     for name in tree.devices("lov"):
-        device = parse_device(name)
-        if device.fsname != fsname or device.kind == "mdtlov":
+        if (device := parse_device(name)).fsname != fsname or device.kind == "mdtlov":
             continue
         for pool in tree.children(f"lov/{name}/pools"):
             if (data := tree.read(f"lov/{name}/pools/{pool}")) is not None:
@@ -266,28 +265,30 @@ def client_release(tree: Tree) -> tuple[int, int]:
 
 def oldest_release(tree: Tree, fsname: str) -> tuple[int, int]:
     """The oldest release of this client and its metadata targets; (0, 0) if one is unknown."""
-    found = _releases(tree, fsname)
-    return min(found) if len(found) > 1 else (0, 0)
+    mdts = _mdt_releases(tree, fsname)
+    return min(client_release(tree), *mdts) if mdts else (0, 0)
 
 
 def read_quota(library: Library, tree: Tree, mount: Mount, kind: int, owner: int, pool: str) -> Quota:
     """Read the block quota of a user (0), a group (1) or a project (2), for the file system, or for one pool of OSTs.
 
-    Pools have quotas since 2.14 (LU-11023). An older MDT logs an error for each request, and refuses it.
+    Pools have quotas since 2.14 (LU-11023), and in older releases of some vendors. Others refuse the request.
     """
-    ours, *mdts = _releases(tree, mount.fsname)
-    if pool and mdts and all((0, 0) < mdt < (2, 14) for mdt in mdts):
-        return Quota(0, 0, 0)
-    if pool and (0, 0) < ours < (2, 14):
-        raise LustreError(errno.EIO, "a client before Lustre 2.14 cannot read quotas of pools", mount.path)
-    return library.quota(mount.path, kind, owner, pool)
+    try:
+        return library.quota(mount.path, kind, owner, pool)
+    except OSError as error:
+        if not pool or error.errno not in {524, errno.EFAULT}:  # ENOTSUPP of this client's kernel; of the MDT
+            raise
+        mdts = _mdt_releases(tree, mount.fsname)
+        if mdts and all((0, 0) < mdt < (2, 14) for mdt in mdts):
+            return Quota(0, 0, 0)
+        raise LustreError(errno.EIO, "this client or an MDT is too old to tell quotas of pools", mount.path) from error
 
 
-def _releases(tree: Tree, fsname: str) -> list[tuple[int, int]]:
-    """The releases of this client and of its metadata targets; (0, 0) for an unknown one."""
-    mdts = [import_.parse(tree.read(f"mdc/{name}/import") or b"").target_version
+def _mdt_releases(tree: Tree, fsname: str) -> list[tuple[int, int]]:
+    """The releases of the metadata targets; (0, 0) for an unknown one."""
+    return [_number(import_.parse(tree.read(f"mdc/{name}/import") or b"").target_version)
             for name in _connections(tree, fsname)]
-    return [client_release(tree), *map(_number, mdts)]
 
 
 def _number(release: bytes | None) -> tuple[int, int]:
