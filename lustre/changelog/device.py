@@ -31,7 +31,6 @@ import os
 from lustre.errors import typed
 
 READ_BYTES = 1 << 20
-_TRIES = 9
 
 
 class ChangelogDevice:
@@ -74,7 +73,7 @@ class ChangelogDevice:
 
     def _up_to(self, index: int, limit_bytes: int) -> tuple[bytes, bool]:
         chunks: list[bytes] = []
-        size, ended, tries = 0, False, _TRIES
+        size, ended, tries = 0, False, 9
         while size < limit_bytes and not ended:
             chunk = os.read(self._descriptor, READ_BYTES)
             if chunk and not chunks and tries and os.lseek(self._descriptor, 0, os.SEEK_CUR) <= index:  # of old records
