@@ -132,6 +132,8 @@ class Reason(StrEnum):
     TIMES = "times"
     OVERSTRIPED = "overstriped"
     """``lfs migrate`` before 2.17 does not place several objects on one target (LU-18824)."""
+    SEVERAL_OBJECTS = "several-objects"
+    """The engine ``lfs`` does not move files with several objects; ``lease`` does."""
     TO_MDT = "to-mdt"
     """The engine ``lease`` does not move data to an MDT; ``lfs`` does."""
     NO_SUCH_POOL = "no-such-pool"

@@ -25,12 +25,10 @@ from tierd.config.act import MoverSettings
 from tierd.refusal import Reason
 from tierd.sense.parameters import metadata_spaces
 
-OTHER_ENGINE = frozenset({Reason.TIMES, Reason.PROJECT, Reason.TO_MDT, Reason.OVERSTRIPED, Reason.OLD_RELEASE})
-"""Reasons for which an engine refuses a file that the other one can move.
-
-``lfs`` refuses files whose data would leave the MDT, because their modification time would change, files of another
-project than their directory gives, before 2.17 overstriped layouts, and in 2.14 all files. ``lease`` refuses files
-whose data would go to the MDT, because Lustre does not exchange such layouts."""
+OTHER_ENGINE = frozenset({Reason.TIMES, Reason.PROJECT, Reason.TO_MDT, Reason.OVERSTRIPED, Reason.OLD_RELEASE,
+                          Reason.SEVERAL_OBJECTS})
+"""Reasons for which one engine refuses a file that the other can move: ``lease`` data that goes to the MDT, because
+Lustre does not exchange such layouts, and ``lfs`` the others."""
 
 
 class EitherEngine(FileEngine):

@@ -31,7 +31,7 @@ from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls, FileFlags
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.movers import checks, inspection
-from tierd.act.movers.checks import FileFacts
+from tierd.act.movers.checks import FileFacts, layout_objects
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.clock import Clock, SystemClock
@@ -181,7 +181,9 @@ class LfsMover(inspection.FileEngine):
             if self.release() == (2, 14):  # from LU-14043 until LU-13397
                 return Refusal(Reason.OLD_RELEASE, "lfs migrate of Lustre 2.14 takes a copy that a write error has cut "
                                "short for the whole file. The engine `lease` moves it")
-            # lfs gives it to the new objects
+            if not checks.enters_mdt(move.layout, facts.layout) and sum(map(len, layout_objects(facts.layout))) > 1:
+                return Refusal(Reason.SEVERAL_OBJECTS, "lfs migrate takes a short read for the end of the file, as of "
+                               "one whose second object cannot be read. The engine `lease` moves it")
             given = batch.project_beside(self.calls, move.path) if self._goes_by_name(facts) else 0
             return None if given == facts.project else Refusal(
                 Reason.PROJECT, f"the file belongs to project {facts.project}, and its objects would count for "

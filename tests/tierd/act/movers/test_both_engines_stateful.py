@@ -17,6 +17,7 @@ from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, MiniClock, MiniLustre, Node
+from tierd.act.movers.checks import layout_objects
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import FinishedCommand, LfsMover
 from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult
@@ -229,7 +230,7 @@ class Movers(RuleBasedStateMachine):
 
         engine = LfsMover(calls, self.destination(), MOUNT.__add__, run, clock=MiniClock(self.lustre))
         sure = all(n in self.lustre.names and self.lustre.names[n].project == self.lustre.directory_project
-                   for n in chosen)
+                   and sum(map(len, layout_objects(self.lustre.names[n].store.layout))) <= 1 for n in chosen)
         self.lustre.clock_ns += 60_000_000_000  # what was modified a moment ago is left alone
         self.move("lfs", engine, chosen, layout, calls, lfs, trouble, sure)
 

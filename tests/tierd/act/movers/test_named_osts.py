@@ -11,11 +11,13 @@ from tests.tierd.act.gate_world import FINDING, World
 from tests.tierd.act.movers.both_engines import ENGINES, Both
 from tests.tierd.act.movers.fakelfs import FakeLfs
 from tests.tierd.act.movers.minilustre import PAGE
+from tierd.act.movers.engines import OTHER_ENGINE
 from tierd.act.movers.moves import MoveResult
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 
 DATA = b"first page".ljust(20 * PAGE, b"x")
+ONE = Layout((Component(pool="hdd"),), composite=False)
 PFL = Layout((Component(0, 16 * PAGE, pool="hdd"), Component(16 * PAGE, None, pool="hdd", stripe_count=2)))
 
 
@@ -26,28 +28,37 @@ def elsewhere(layout: Layout, *lists: tuple[int, ...]) -> Layout:
         for part, osts in zip(layout.components, lists, strict=True)))
 
 
-def engine(kind: str, *wanted: Layout) -> Both:
-    both = Both(kind, PFL, DATA)
+def engine(kind: str, *wanted: Layout, present: Layout = PFL) -> Both:
+    both = Both(kind, present, DATA)
     both.lfs.layouts |= FakeLfs(both.lustre, wanted).layouts
     return both
 
 
-@pytest.mark.parametrize("kind", ENGINES)
-def test_every_stripe_gets_the_ost_that_the_layout_names(kind: str) -> None:
-    wanted = elsewhere(PFL, (4,), (3, 5))
-    both = engine(kind, wanted)
+@pytest.mark.parametrize(("kind", "present", "osts"), [("lease", PFL, ((4,), (3, 5))), ("lfs", ONE, ((4,),))])
+def test_every_stripe_gets_the_ost_that_the_layout_names(kind: str, present: Layout,
+                                                         osts: tuple[tuple[int, ...], ...]) -> None:
+    wanted = elsewhere(present, *osts)
+    both = engine(kind, wanted, present=present)
     assert both.move(wanted).result is MoveResult.DONE
-    placed = [[one.ost_index for one in part.objects] for part in both.node.store.layout.components]
-    assert placed == [[4], [3, 5]]
+    placed = tuple(tuple(one.ost_index for one in part.objects) for part in both.node.store.layout.components)
+    assert placed == osts
     assert both.lustre.contents("/a") == DATA
     assert both.move(wanted).result is MoveResult.ALREADY
 
 
-@pytest.mark.parametrize("kind", ENGINES)
-def test_the_layout_of_the_directory_does_not_stand_for_named_osts(kind: str) -> None:
+def test_lfs_gets_no_file_with_several_objects() -> None:
+    """It takes a short read for the end of the file: the read of one whose second object cannot be read."""
+    both = engine("lfs", PFL)
+    outcome = both.move(elsewhere(PFL, (4,), (3, 5)))
+    assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, "several-objects")
+    assert outcome.reason in OTHER_ENGINE
+    assert not both.lfs.commands
+
+
+def test_the_layout_of_the_directory_does_not_stand_for_named_osts() -> None:
     """A new file of the directory has objects in its first component only, and may get the others anywhere."""
     wanted = elsewhere(PFL, (2,), (3, 5))
-    both = engine(kind, wanted)
+    both = engine("lease", wanted)
     both.lustre.directory_default = PFL
     assert both.move(wanted).result is MoveResult.DONE
     assert [one.ost_index for one in both.node.store.layout.components[1].objects] == [3, 5]
@@ -55,8 +66,8 @@ def test_the_layout_of_the_directory_does_not_stand_for_named_osts(kind: str) ->
 
 @pytest.mark.parametrize("kind", ENGINES)
 def test_an_ost_of_another_pool_is_refused(kind: str) -> None:
-    wanted = elsewhere(PFL, (0,), (3, 5))
-    outcome = engine(kind, wanted).move(wanted)
+    wanted = elsewhere(ONE, (0,))
+    outcome = engine(kind, wanted, present=ONE).move(wanted)
     assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, "pool-changed")
 
 
