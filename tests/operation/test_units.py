@@ -151,6 +151,14 @@ def test_what_a_unit_says_about_another_mount_makes_it_writable(name: str) -> No
     assert dict(pairs(name))["ReadWritePaths"].startswith("-/mnt/")
 
 
+@pytest.mark.parametrize("name", ["tierd.service", "tierd@.service", "tierd-mover@.service"])
+def test_what_moves_files_may_open_them_by_fid(name: str) -> None:
+    # llapi_open_by_fid since Lustre 2.16 (LU-8585); @system-service does not have the call
+    filters = [words.split() for setting, words in pairs(name) if setting == "SystemCallFilter"]
+    assert "open_by_handle_at" in filters[-1]
+    assert "CAP_DAC_READ_SEARCH" in dict(pairs(name))["CapabilityBoundingSet"].split()
+
+
 def test_the_unit_of_tierd_for_one_of_several_is_the_same_but_for_names() -> None:
     wanted = TIERD.read_text().partition("[Unit]")[2]
     for one, several in (
