@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,16 @@ def test_a_unit_is_valid(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "most"), UNITS.items())
 def test_a_unit_exposes_little(name: str, most: float) -> None:
     assert exposure(SYSTEMD / name) <= most
+
+
+@pytest.mark.parametrize("name", ["tierd.service", "tierd@.service", "tierd-mover@.service", "tierd-reader@.service"])
+def test_no_thread_of_a_unit_does_nothing(name: str) -> None:
+    # on 128 processors numpy alone would have 64 threads
+    words = " ".join(words for setting, words in pairs(name) if setting == "Environment").split()
+    count = "import numpy, os; print(len(os.listdir('/proc/self/task')))"
+    ran = subprocess.run([sys.executable, "-c", count], env=dict(word.split("=") for word in words),
+                         capture_output=True, text=True, check=True)
+    assert ran.stdout == "1\n"
 
 
 def test_a_killed_agent_is_cleaned_up_after_and_started_again() -> None:
