@@ -41,14 +41,10 @@ class LocalObjectCreation(ObjectCreation):
         self._tree, self._fsname = tree, fsname
 
     def limits(self, target: str) -> Mapping[str, int]:
-        found = {}
-        for name in self._tree.devices("osp"):
-            device = parse_device(name)
-            if f"{device.fsname}-{device.target}" == target and device.instance.startswith("MDT"):
-                value = (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip()
-                if value.isdigit():
-                    found[device.instance] = int(value)
-        return found
+        devices = {name: parse_device(name) for name in self._tree.devices("osp")}
+        return {device.instance: int(value) for name, device in devices.items()
+                if f"{device.fsname}-{device.target}" == target and device.instance.startswith("MDT")
+                and (value := (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip()).isdigit()}
 
     def stopped(self) -> frozenset[str]:
         devices = {name: parse_device(name) for name in self._tree.devices("osp")}

@@ -12,6 +12,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from lustre import mounts
@@ -31,6 +32,7 @@ from lustre.mounts import Mount
 from lustre.parameters import Tree, parse_device
 
 _ATTEMPTS = 3
+_ROOT = Fid(0x200000007, 1)  # of every file system (lu_root_fid)
 NEWEST_MIRROR_STAYS = 2, 15
 """Release whose MDTs refuse to remove the only mirror in sync (LU-14514). Earlier ones lose what was written to it."""
 
@@ -149,14 +151,11 @@ class MountedFilesystem:
 
 def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
     """Read the members of each pool: their full target names, sorted. A pool without members is empty."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name in tree.devices("lov"):
-        if (device := parse_device(name)).fsname != fsname or device.kind == "mdtlov":
-            continue
-        for pool in tree.children(f"lov/{name}/pools"):
-            if (data := tree.read(f"lov/{name}/pools/{pool}")) is not None:
-                found[pool] = tuple(sorted(pool_text.parse(data).rows))
-    return found
+    devices = [name for name in tree.devices("lov")
+               if (device := parse_device(name)).fsname == fsname and device.kind != "mdtlov"]
+    return {pool: tuple(sorted(pool_text.parse(data).rows))
+            for name in devices for pool in tree.children(f"lov/{name}/pools")
+            if (data := tree.read(f"lov/{name}/pools/{pool}")) is not None}
 
 
 def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
@@ -203,13 +202,10 @@ def _connections(tree: Tree, fsname: str) -> list[str]:
 
 def read_metadata_space(tree: Tree, fsname: str) -> dict[str, MetadataSpace]:
     """Read the space on each MDT that this client can reach, by full target name."""
-    found: dict[str, MetadataSpace] = {}
-    for name in _connections(tree, fsname):
-        room = _space_if_reachable(tree, f"mdc/{name}")
-        if room.size_bytes and room.avail_bytes is not None and room.files and room.files_free is not None:
-            found[f"{fsname}-{parse_device(name).target}"] = MetadataSpace(
-                room.size_bytes, room.avail_bytes, room.files, room.files_free)
-    return found
+    rooms = [(parse_device(name), _space_if_reachable(tree, f"mdc/{name}")) for name in _connections(tree, fsname)]
+    return {f"{fsname}-{device.target}": MetadataSpace(room.size_bytes, room.avail_bytes, room.files, room.files_free)
+            for device, room in rooms
+            if room.size_bytes and room.avail_bytes is not None and room.files and room.files_free is not None}
 
 
 def space_of(tree: Tree, device: str) -> df.Df:
@@ -256,6 +252,13 @@ def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
 def copies_by_fid(tree: Tree, mount: Mount) -> bool:
     """Whether ``lfs`` can copy a file by its FID (LU-12516, 2.13). A mounted subdirectory has no ``.lustre``."""
     return not mount.subdirectory and oldest_release(tree, mount.fsname) >= (2, 13)
+
+
+def as_shown(library: Library, mount: Mount) -> Mount:
+    """A mount with what /proc/mounts does not tell: the fileset of a nodemap is its root (``mdt_get_root``)."""
+    if mount.subdirectory or library.path_fid(mount.path) == _ROOT:
+        return mount
+    return replace(mount, subdirectory="the fileset of a nodemap")
 
 
 def client_release(tree: Tree) -> tuple[int, int]:

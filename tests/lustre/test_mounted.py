@@ -16,6 +16,7 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject
 from lustre.mounted import (
     MountedFilesystem,
+    as_shown,
     mdts_of,
     oldest_release,
     read_metadata_space,
@@ -48,6 +49,18 @@ def filesystem(root: Path, tree: Tree, handle: Handle | None = None) -> MountedF
     mounts.parent.mkdir(parents=True, exist_ok=True)
     mounts.write_text(f"10.0.2.15@tcp:/lustre {root} lustre rw 0 0\n")
     return MountedFilesystem(Mount("lustre", str(root)), known.library(), tree, devices=str(root))
+
+
+@pytest.mark.parametrize(("sequence", "whole"), [(0x200000007, True), (0x200000402, False)])
+def test_the_fileset_of_a_nodemap_is_a_subdirectory_that_the_mounts_do_not_name(sequence: int, whole: bool) -> None:
+    def path2fid(_: bytes, fid: Any) -> int:
+        fid._obj.sequence, fid._obj.object_id = sequence, 1
+        return 0
+
+    library, mount = Handle(llapi_path2fid=path2fid).library(), Mount("lustre", "/mnt")
+    assert (as_shown(library, mount) == mount) == whole
+    assert bool(as_shown(library, mount).subdirectory) != whole
+    assert as_shown(library, replace(mount, subdirectory="/home")).subdirectory == "/home"
 
 
 def with_a_note(place: Path) -> None:

@@ -23,7 +23,7 @@ from lustre import mounts
 from lustre.creation import LocalObjectCreation
 from lustre.llapi import directories
 from lustre.llapi.calls import Library
-from lustre.mounted import MountedFilesystem, mdts_of, oldest_release
+from lustre.mounted import MountedFilesystem, as_shown, mdts_of, oldest_release
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
 from tierd.act.claim import Claim, FilesystemClaim, claim_folder, describe_this_process, holder_has_exited
@@ -77,11 +77,10 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     library = Library.load(settings.movers.library)
     filesystem = MountedFilesystem(mount, library, tree)
-    engine = engines.build_mover(mount, library, tree, settings.movers)
-    mover: Mover = engine
-    if settings.movers.at_once > 1:
-        mover = ParallelMover(engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
-    folder = claim_folder(mount, settings.claim)
+    shown = as_shown(library, mount)
+    engine = engines.build_mover(shown, library, tree, settings.movers)
+    mover: Mover = engine if settings.movers.at_once == 1 else ParallelMover(
+        engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
     http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
     clients = {THIS_NODE: nodes.mounts_of_node(tree),
                **{url: nodes.mounts_of_exporter(url, http) for url in sense.clients}}
@@ -94,9 +93,10 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
         clients=nodes.ClientPoller(clients, clock), disks=nodes.DiskPoller(servers, clock),
         own_nids=lambda: own_nids(tree),
         site_facts=lambda: SiteFacts(metadata_spaces(tree, mount.fsname), oldest_release(tree, mount.fsname)),
-        unnamed=lambda: why_jobs_are_unnamed(tree), mark=mounted_marks(library, folder.path),
+        mark=mounted_marks(library, claim_folder(mount, settings.claim).path),
+        unnamed=lambda: why_jobs_are_unnamed(tree),
         executor=ThreadPoolExecutor(REQUESTS_AT_ONCE, "tierd-request", name_thread_as_process),
-        creation=LocalObjectCreation(tree, mount.fsname), subdirectory=mount.subdirectory)
+        creation=LocalObjectCreation(tree, mount.fsname), subdirectory=shown.subdirectory)
 
 
 def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,
