@@ -106,12 +106,12 @@ def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candida
 
 
 def placed(layout: Layout, capacity: Capacity) -> Layout:
-    """The layout of a moved file, which names the OSTs with most room if its pool has targets that take no files.
+    """The layout of a moved file, whose beginning names the OSTs with most room if targets of its pool take no files.
 
-    A pool alone lets Lustre choose any of its targets, even one that is drained but still creates objects.
+    A pool lets Lustre choose a drained target; a list, none but its own, even if those are gone when the file grows.
     """
     def of(component: Component) -> Component:
-        if component.on_mdt or not capacity.closed.get(component.pool):
+        if component.extent_start or not capacity.closed.get(component.pool):
             return component
         members = sorted(capacity.pools[component.pool], key=lambda target: (
             -capacity.fill[target].avail_bytes if target in capacity.fill else 0, target))

@@ -161,6 +161,15 @@ def test_small_files_get_one_stripe_and_large_ones_beside_them_keep_theirs() -> 
     assert explain(small(every).actions[0].layout) == "first 4M on hdd (1 stripe), rest on hdd (stripes on every OST)"
 
 
+@pytest.mark.parametrize("count", [4, 8, -1])
+def test_a_moved_small_file_names_no_targets_for_bytes_that_it_may_get_later(count: int) -> None:
+    room = replace(ROOM, pools={**POOLS, "hdd": HDD[:-1]}, closed={"hdd": HDD[-1:]})
+    wide = Layout((Component(0, None, "hdd", count),), composite=False)
+    first, rest = small(wide, file(5000, opens=9), room=room).actions[1].layout.components
+    assert len(first.ost_list) == 1
+    assert (rest.ost_list, rest.stripe_count) == ((), count)
+
+
 def test_no_default_names_a_pool_that_does_not_exist() -> None:
     plan = small(Layout((Component(0, None, "", 4),), composite=False), room=replace(ROOM, pools={}))
     assert (plan.actions, [r.reason for r in plan.refusals]) == ((), [Reason.NO_POOL])
