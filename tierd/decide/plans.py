@@ -132,12 +132,9 @@ def flash_first(component_bytes: int, present: Layout | None, settings: FlashSet
 
 
 def covers(present: Layout | None, component_bytes: int, flash_pool: str) -> bool:
-    """Whether a default layout has the first ``component_bytes`` on flash or on the MDT."""
-    if present is None:
-        return False
-    first = present.components[0]
-    on_flash = first.on_mdt or first.pool == flash_pool
-    return on_flash and (first.extent_end is None or first.extent_end >= component_bytes)
+    """Whether a layout has the first ``component_bytes`` on flash or on the MDT, in one component or several."""
+    return present is not None and all(c.on_mdt or c.pool == flash_pool for c in mirrors(present)[0]
+                                       if c.extent_start < max(component_bytes, 1))
 
 
 def open_files(activity: DirectoryActivity) -> list[str]:

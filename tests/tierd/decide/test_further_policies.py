@@ -147,6 +147,17 @@ def test_a_directory_that_still_grows_gets_a_default_first() -> None:
     assert {a.kind for a in covered.actions} == {"migrate"}
 
 
+@pytest.mark.parametrize(("end", "kinds"), [(64 * MIB, {"migrate"}), (512 * KIB, {"set-default-layout", "migrate"})])
+def test_a_default_with_small_files_partly_on_the_mdt_and_the_rest_on_flash_stays(end: int, kinds: set[str]) -> None:
+    """Another default would send what is beyond the small files, now on flash, to disks."""
+    present = Layout((Component(0, 64 * KIB, pattern="mdt"), Component(64 * KIB, end, "flash"),
+                      Component(end, None, "hdd", 4)))
+    activity = DirectoryActivity("py.3", "/d", creates=5, candidates=tuple(candidate(n) for n in range(20)),
+                                 sizes=(900 * KIB,) * 50)
+    plan = hot_small_files.plan(HOT, READ_AGAIN, Situation(room(layout=present), Pools(), [activity]))
+    assert {a.kind for a in plan.actions} == kinds
+
+
 def test_the_root_keeps_its_default_layout() -> None:
     activity = DirectoryActivity("py.3", "/", creates=5, candidates=tuple(candidate(n) for n in range(20)),
                                  sizes=(900 * KIB,) * 50)
