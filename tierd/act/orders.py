@@ -129,18 +129,18 @@ def planned_move(order: Order, path: str, status: FileStatus, present: Layout | 
         return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for the file{above}")
     left[pool] -= status.size_bytes
     size = boundary(max(status.size_bytes, 1))
-    part_on_flash = promotes and size <= policy.sizing.largest_component_bytes
-    layout = flash_first(size, present, policy) if part_on_flash else layout_on_pool(pool, room, present)
+    layout = (flash_first(size, present, policy) if promotes and size <= policy.sizing.largest_component_bytes else
+              layout_on_pool(pool, room, present, status.size_bytes))
     why = f"requested by {order.by}" + (f": {order.reason}" if order.reason else "")
     return Action(ActKind.MIGRATE, layout, why, (order.kind, order.by, order.path), path.rpartition("/")[0] or "/",
                   path=path, size_bytes=status.size_bytes, fid=status.fid)
 
 
-def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
-    """A layout with the whole file on one pool, with the stripe count of the present last component."""
-    last = mirrors(present)[-1][-1]
-    targets = len(room.pools[pool])
-    count = min(last.stripe_count if last.stripe_count > 0 else targets, targets, _MAX_STRIPE_COUNT)
+def layout_on_pool(pool: str, room: Capacity, present: Layout, size_bytes: int) -> Layout:
+    """A layout with the whole file on one pool, with the stripes of the component in which it ends."""
+    last = [Component(), *(c for c in mirrors(present)[-1] if c.extent_start < max(size_bytes, 1) and not c.on_mdt)][-1]
+    count = min(last.stripe_count if last.stripe_count > 0 else _MAX_STRIPE_COUNT, len(room.pools[pool]),
+                _MAX_STRIPE_COUNT)
     return Layout((Component(0, None, pool, max(1, count), last.stripe_size),), composite=False)
 
 

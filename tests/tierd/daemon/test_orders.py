@@ -24,6 +24,8 @@ from tierd.daemon.client import ask
 from tierd.daemon.control import ControlServer
 from tierd.model import Capacity
 
+MIB = 1 << 20
+
 
 def test_an_order_says_what_it_leaves_to_another(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """It said that the files were queued, and nothing became of it."""
@@ -124,8 +126,21 @@ def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
 def test_a_self_extending_file_keeps_its_stripes() -> None:
     space = Component(1 << 30, None, "hdd", 0, flags=("extension",), extension_size=1 << 30)  # as an xattr gives it
     room = Capacity({"flash": tuple("abcdefgh")}, {"flash": 1 << 40}, {"flash": 1 << 40})
-    assert layout_on_pool("flash", room, Layout((Component(0, 1 << 30, "hdd", 1, 4 << 20), space))) == Layout(
+    assert layout_on_pool("flash", room, Layout((Component(0, 1 << 30, "hdd", 1, 4 << 20), space)), 2 << 30) == Layout(
         (Component(0, None, "flash", 1, 4 << 20),), composite=False)
+
+
+@pytest.mark.parametrize(("first", "size", "stripes", "stripe_bytes"), [
+    (Component(0, MIB, "flash", 1), 30_000, 1, 0), (Component(0, MIB, pattern="mdt", stripe_count=0), 30_000, 1, 0),
+    (Component(0, MIB, "flash", 1), MIB, 1, 0), (Component(0, MIB, "flash", 1), MIB + 1, 2, 4 * MIB),
+    (Component(0, MIB, "flash", 1), 2 << 30, 4, 0),
+])
+def test_a_file_keeps_the_stripes_that_it_has_not_those_that_it_would_get_if_it_grew(
+        first: Component, size: int, stripes: int, stripe_bytes: int) -> None:
+    room = Capacity({"hdd": tuple("abcdefgh")}, {"hdd": 1 << 40}, {"hdd": 1 << 40})
+    wide = Layout((first, Component(MIB, 1 << 30, "flash", 2, 4 * MIB), Component(1 << 30, None, "hdd", -1)))
+    assert layout_on_pool("hdd", room, wide, size) == Layout(
+        (Component(0, None, "hdd", stripes, stripe_bytes),), composite=False)
 
 
 def test_a_wait_for_the_queue_includes_moves_under_way(capsys: pytest.CaptureFixture[str],
