@@ -92,7 +92,7 @@ class ActionAnswer(Struct, frozen=True, kw_only=True):
     path: str = ""
     directory: str = ""
     layout: str
-    """Arguments of ``lfs setstripe`` and ``lfs migrate``."""
+    """Arguments of ``lfs setstripe`` and ``lfs migrate``; words in parentheses if they cannot express it."""
     components: tuple[ComponentAnswer, ...]
     reason: str
     size_bytes: int = 0

@@ -336,9 +336,12 @@ def finding_answer(finding: Finding, number: int | None = None, why_not: Sequenc
 
 def action_answer(action: Action) -> answers.ActionAnswer:
     layout, striping = action.layout, action.striping
-    words = setdirstripe_arguments(striping) if striping is not None else setstripe_arguments(layout)
+    try:
+        words = " ".join(setdirstripe_arguments(striping) if striping is not None else setstripe_arguments(layout))
+    except ValueError:  # lfs has no options for it, and liblustreapi sets it
+        words = f"({explain(layout)})"
     components = layout.components if striping is None else ()
-    return answers.ActionAnswer.of(action, action=action.kind, layout=" ".join(words),
+    return answers.ActionAnswer.of(action, action=action.kind, layout=words,
                                    components=tuple(map(answers.ComponentAnswer.of, components)))
 
 

@@ -6,14 +6,19 @@ from urllib.parse import quote
 
 import pytest
 
+from lustre.layout.model import Component, Layout
 from tests.operation.page_answers import ABOUT, EVIL, RATES
 from tests.tierd.port import Port
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched
 from tierd.act.journal.rates import JOBS
+from tierd.acts import ActKind
 from tierd.daemon.answers import AboutAnswer, JobRow, ListAnswer, MomentAnswer, RatesAnswer, to_json
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.requests import FRESH_SECONDS, listed_rows
+from tierd.daemon.status import action_answer
+from tierd.decide.plans import FlashSettings, flash_first
+from tierd.model import Action
 from tierd.rates import Point
 from tierd.sense.http_client import SourceError
 
@@ -224,3 +229,11 @@ def test_prometheus_is_asked_first_and_not_at_each_status_and_the_journal_answer
     found = rates(site, job=STREAM.job_id)
     assert (found.source, found.points != ()) == ("journal", True)
     assert found.problem == "Prometheus gives no history: http://p:9090: no answer"
+
+
+def test_an_act_that_lfs_has_no_options_for_has_an_answer() -> None:
+    """In the default of ``lfs setstripe -E 128M -S 1M -E -1 -c 4`` of Lustre 2.10, the rest has no stripe size."""
+    present = Layout((Component(0, 128 << 20, "hdd", 1, 1 << 20), Component(128 << 20, None, "hdd", 4)))
+    action = Action(ActKind.SET_DEFAULT_LAYOUT, flash_first(1 << 20, present, FlashSettings()), "", ("", "", ""), "/d")
+    assert action_answer(action).layout == ("(first 1M on flash (1 stripe), 1M to 128M on hdd (1 stripe), "
+                                            "rest on hdd (4 stripes))")
