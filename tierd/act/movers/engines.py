@@ -27,8 +27,7 @@ from tierd.sense.parameters import metadata_spaces
 
 OTHER_ENGINE = frozenset({Reason.TIMES, Reason.PROJECT, Reason.TO_MDT, Reason.OVERSTRIPED, Reason.OLD_RELEASE,
                           Reason.SEVERAL_OBJECTS})
-"""Reasons for which one engine refuses a file that the other can move: ``lease`` data that goes to the MDT, because
-Lustre does not exchange such layouts, and ``lfs`` the others."""
+"""Reasons for which one engine refuses what the other moves: ``lease`` data that goes to an MDT, ``lfs`` the rest."""
 
 
 class EitherEngine(FileEngine):

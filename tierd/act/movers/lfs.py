@@ -31,8 +31,8 @@ from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls, FileFlags
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.movers import checks, inspection
-from tierd.act.movers.checks import FileFacts, layout_objects
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome
+from tierd.act.movers.checks import FileFacts
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome, refused_outcome
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.clock import Clock, SystemClock
 from tierd.refusal import Reason, Refusal
@@ -118,6 +118,8 @@ _NO_LEASE = "cannot get lease"
 _NUMBERS = {os.strerror(number): number for number in (
     errno.ENOSPC, errno.EDQUOT, errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOENT, errno.ENOKEY, errno.ESTALE,
     errno.ENOLCK, errno.ENOMEM, errno.ENAMETOOLONG)}
+_SEVERAL_OBJECTS = Refusal(Reason.SEVERAL_OBJECTS, "lfs migrate takes a short read for the end of the file, as of one "
+                           "whose second object cannot be read. The engine `lease` moves it")
 
 
 class LfsMover(inspection.FileEngine):
@@ -159,6 +161,9 @@ class LfsMover(inspection.FileEngine):
                     found = self.facts_of(move, batch)
                     if isinstance(found, MoveOutcome):
                         yield replace(found, not_copied=1.0)
+                    elif (not checks.enters_mdt(move.layout, found.layout)
+                          and sum(map(len, checks.layout_objects(found.layout))) > 1):
+                        yield replace(refused_outcome(move, _SEVERAL_OBJECTS), not_copied=1.0)
                     else:
                         ready.append((move, found))
                 if ready:
@@ -181,9 +186,6 @@ class LfsMover(inspection.FileEngine):
             if self.release() == (2, 14):  # from LU-14043 until LU-13397
                 return Refusal(Reason.OLD_RELEASE, "lfs migrate of Lustre 2.14 takes a copy that a write error has cut "
                                "short for the whole file. The engine `lease` moves it")
-            if not checks.enters_mdt(move.layout, facts.layout) and sum(map(len, layout_objects(facts.layout))) > 1:
-                return Refusal(Reason.SEVERAL_OBJECTS, "lfs migrate takes a short read for the end of the file, as of "
-                               "one whose second object cannot be read. The engine `lease` moves it")
             given = batch.project_beside(self.calls, move.path) if self._goes_by_name(facts) else 0
             return None if given == facts.project else Refusal(
                 Reason.PROJECT, f"the file belongs to project {facts.project}, and its objects would count for "
@@ -214,7 +216,6 @@ class LfsMover(inspection.FileEngine):
         self._note_time(len(files), self.clock.now() - begun)
         pools = batch.pools_afterwards()
         for (move, facts), place in zip(files, places, strict=True):
-            # neither the exit code nor the messages of lfs prove anything
             failure = _failure(finished, place)
             outcome = inspection.Verification(self.calls, move, facts, None, self.clock).outcome(pools, failure)
             if checks.enters_mdt(move.layout, facts.layout):
