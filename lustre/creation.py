@@ -8,7 +8,7 @@ each MDT, and returns to its default when that is restarted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from lustre.errors import typed
 from lustre.parameters import Tree, parse_device
@@ -41,17 +41,18 @@ class LocalObjectCreation(ObjectCreation):
         self._tree, self._fsname = tree, fsname
 
     def limits(self, target: str) -> Mapping[str, int]:
-        devices = {name: parse_device(name) for name in self._tree.devices("osp")}
-        return {device.instance: int(value) for name, device in devices.items()
-                if f"{device.fsname}-{device.target}" == target and device.instance.startswith("MDT")
-                and (value := (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip()).isdigit()}
+        return {mdt: int(limit) for _, mdt, limit in self._limits(target) if limit.isdigit()}
 
     def stopped(self) -> frozenset[str]:
-        devices = {name: parse_device(name) for name in self._tree.devices("osp")}
-        return frozenset(
-            f"{device.fsname}-{device.target}" for name, device in devices.items()
-            if device.fsname == self._fsname and device.target.startswith("OST") and device.instance.startswith("MDT")
-            and (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip() == b"0")
+        return frozenset(target for target, _, limit in self._limits() if limit == b"0")
+
+    def _limits(self, only: str = "") -> Iterator[tuple[str, str, bytes]]:
+        """OST, MDT and limit of all OSTs of the file system, or of one."""
+        for name in self._tree.devices("osp"):
+            device = parse_device(name)
+            target, mdt = f"{device.fsname}-{device.target}", device.instance
+            if target.startswith(f"{self._fsname}-OST") and mdt.startswith("MDT") and only in {"", target}:
+                yield target, mdt, (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip()
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:
         if (path := self._tree.path(f"osp/{target}-osc-{mdt}/{PARAMETER}")) is None:

@@ -21,6 +21,7 @@ from tierd.act.journal.entry import to_bytes, to_layout, to_path
 from tierd.act.orders import OrderPlan
 from tierd.act.staging import QueueOrder
 from tierd.acts import ActKind, OrderKind, Verdict, name_of
+from tierd.config.scopes import is_below
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
 from tierd.integrations.protocol import SchedulerJob, plain
@@ -159,7 +160,7 @@ def place_for(earlier: HelpfulLayout, run: NextRun) -> str:
     """
     same = earlier.directory == run.directory
     beside = earlier.directory.rpartition("/")[0] == run.directory.rpartition("/")[0] != ""
-    if earlier.place == earlier.directory or earlier.place.startswith(earlier.directory.rstrip("/") + "/"):
+    if is_below(earlier.place, earlier.directory):
         return run.directory + earlier.place[len(earlier.directory):] if same or beside else ""
     return earlier.place if same else ""
 

@@ -24,6 +24,7 @@ from tierd.act.orders import Order, OrderPlan, plan_order
 from tierd.act.user_rights import Right, RightsCheck, User
 from tierd.acts import OrderKind
 from tierd.clock import Clock
+from tierd.config.scopes import is_below
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.text import bytes_text, count_of, quoted
@@ -191,18 +192,15 @@ class Stager:
             return accepted
 
     def plan(self) -> None:
-        """Plan stagings that were accepted, while no acts are held back, and queue their moves. While a path moves for
-        one job, others with it, or with a folder around it or below, wait: tasks of an array share a folder.
-        """
+        """Plan accepted stagings, unless acts are held. A path waits while it, or one around or below it, moves."""
         state, every = self._gate.operating_state, self._snapshot()
-        moving = {each.id: each.path.rstrip("/") + "/" for each in every if each.state == StagingState.MOVING}
+        moving = {each.id: each.path for each in every if each.state == StagingState.MOVING}
         for staging in [each for each in every if each.state == StagingState.ACCEPTED]:
-            place = staging.path.rstrip("/") + "/"
             if (self._clock.now() < staging.deadline_at and not state.held and not state.draining and not any(
-                    number in self._open and (place.startswith(other) or other.startswith(place))
+                    number in self._open and (is_below(staging.path, other) or is_below(other, staging.path))
                     for number, other in moving.items())):
                 self._plan(staging)
-                moving[staging.id] = place
+                moving[staging.id] = staging.path
 
     def _plan(self, staging: Staging) -> None:
         # without the lock: the user database and the file system may hang

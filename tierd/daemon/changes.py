@@ -13,7 +13,7 @@ from tierd.act.applications import ApplicationStore, NextRun, Preparer, prolog_o
 from tierd.act.orders import Order, OrderInbox, OrderPlan, plan_order
 from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files, succeeded, summary
 from tierd.acts import OrderKind, Outcome
-from tierd.config.scopes import below
+from tierd.config.scopes import below, is_below
 from tierd.daemon import answers
 from tierd.daemon.loop import Daemon
 from tierd.daemon.node import DaemonParts
@@ -294,7 +294,7 @@ class SchedulerRequests:
         if not 0 < seconds <= MAX_STAGING_SECONDS:
             raise ValueError(f"a deadline is more than 0 and at most {MAX_STAGING_SECONDS:.0f} s")
         path, mount = str(stage.get("path") or ""), self._settings.filesystem.mount.rstrip("/")
-        if not (path + "/").startswith(mount + "/"):
+        if not is_below(path, mount):
             raise ValueError(f"{quoted(path)} is not below {mount}")
         now = self._clock.now()
         return Staging(
@@ -321,7 +321,7 @@ class SchedulerRequests:
         if self._settings.act.dry_run:
             return answers.PrepareAnswer((), (), ("tierd is in a dry run",))
         mount, path = self._settings.filesystem.mount.rstrip("/"), text_of(request, "directory")
-        if not (path + "/").startswith(mount + "/"):
+        if not is_below(path, mount):
             return answers.PrepareAnswer((), (), (f"the job does not start on {mount}",))
         run = NextRun(job_of(request), text_of(request, "name"), text_of(request, "user"), count_in(request, "uid", -1),
                       from_root(mount, path))

@@ -176,9 +176,9 @@ class Judge:
         if judgement is not None:
             self._settle_moves(case, judge, judgement)
 
-    def _moved(self, case: Remediation) -> Sequence[int]:
-        return [size for (size,) in self._journal.db.execute("SELECT size_bytes FROM actions WHERE finding = ? AND "
-                                                             "kind = 'migrate' AND outcome = 'done'", (case.number,))]
+    def _moved(self, case: Remediation) -> tuple[int, int]:
+        sums = self._journal.reader.sums_of_finding(case.number)
+        return sums["files_moved"], sums["bytes_moved"]
 
     def _settle_moves(self, case: Remediation, judge: MoveJudge, judgement: Judgement) -> None:
         self._enter(case, judgement, 0)

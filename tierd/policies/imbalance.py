@@ -275,7 +275,7 @@ def judge_rebalance(finding: Finding, evidence: FillEvidence, run: MoveRun, fill
 
     It helped if the difference of the fill is smaller by ``min_gain`` of what it was.
     """
-    moved, settings, (used, others) = run.moved(), run.settings, fill
+    (files, size_bytes), settings, (used, others) = run.moved(), run.settings, fill
     before, after = abs(evidence.used_share - evidence.others_used_share), abs(used - others)
     share = 1 - after / before if before else 0.0
     again = f"the files stay, and tierd tries again in {settings.cooldown_seconds / 3600:g} h"
@@ -290,7 +290,7 @@ def judge_rebalance(finding: Finding, evidence: FillEvidence, run: MoveRun, fill
         begin = f"it helped, and no steady job lost more than {percent(settings.max_harm)}"
     words = (f"{begin}. {quoted(finding.targets[0])} was {percent(evidence.used_share)} full and the others "
              f"{percent(evidence.others_used_share)}, now {percent(used)} and {percent(others)}; "
-             f"{count_of(len(moved), 'file')} with {bytes_text(sum(moved))} moved in "
+             f"{count_of(files, 'file')} with {bytes_text(size_bytes)} moved in "
              f"{max(1, round((run.last_at - run.case_begun_at) / 60))} min")
     return Judgement(verdict, 0.0, 0.0, 0.0, harmed=slowed, words=words, part=max(0.0, share))
 

@@ -163,8 +163,8 @@ class MoveRun:
     last_at: float
     moving: bool
     """Whether moves wait, or were made just now."""
-    moved: Callable[[], Sequence[int]]
-    """Sizes of all files that were moved for the case, in bytes."""
+    moved: Callable[[], tuple[int, int]]
+    """Number of files that were moved for the case, and their bytes."""
     facts: Facts
     windows: Sequence[Window]
     now: float
