@@ -7,6 +7,7 @@ deadline. Those of the address with the fewest come first: one address with many
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -58,9 +59,9 @@ class SingleFlight(Generic[T]):
 
     def _is_next(self, names: frozenset[str], address: str) -> bool:
         free = [turn for turn in self._waiting if all(map(turn[0].isdisjoint, self._calls))]
-        count = [other for _, other in free].count
+        scrapes = Counter(other for _, other in free)
         return (names, address) in free and all(
-            names.isdisjoint(others) for others, other in free if count(other) < count(address))
+            names.isdisjoint(others) for others, other in free if scrapes[other] < scrapes[address])
 
     def _wait(self, until: Callable[[], bool], over: float) -> None:
         if not self._changed.wait_for(until, max(over - self._clock(), 0.0)):

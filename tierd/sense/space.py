@@ -133,7 +133,8 @@ class PoolMedia:
 
     def is_on_flash(self, pool: str, *, partly: bool = False) -> bool:
         """Whether all targets of a pool are known to be flash; ``partly``: all that are known, and there are some."""
-        return {self._is_flash.get(t) for t in self._pools.get(pool, ())} - ({None} if partly else set()) == {True}
+        known = {self._is_flash.get(target) for target in self._pools.get(pool, ())}
+        return True in known and False not in known and (partly or None not in known)
 
     def wrong_pools(self) -> dict[str, str]:
         """What is wrong with each configured pool, for pools whose devices are known to be of the other kind."""
