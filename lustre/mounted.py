@@ -254,7 +254,7 @@ def copies_by_fid(tree: Tree, mount: Mount) -> bool:
     return not mount.subdirectory and oldest_release(tree, mount.fsname) >= (2, 13)
 
 
-def as_shown(library: Library, mount: Mount) -> Mount:
+def with_fileset(library: Library, mount: Mount) -> Mount:
     """A mount with what /proc/mounts does not tell: the fileset of a nodemap is its root (``mdt_get_root``)."""
     if mount.subdirectory or library.path_fid(mount.path) == _ROOT:
         return mount

@@ -16,12 +16,12 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject
 from lustre.mounted import (
     MountedFilesystem,
-    as_shown,
     mdts_of,
     oldest_release,
     read_metadata_space,
     read_space,
     refuse_unreachable,
+    with_fileset,
 )
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount, find
@@ -58,9 +58,9 @@ def test_the_fileset_of_a_nodemap_is_a_subdirectory_that_the_mounts_do_not_name(
         return 0
 
     library, mount = Handle(llapi_path2fid=path2fid).library(), Mount("lustre", "/mnt")
-    assert (as_shown(library, mount) == mount) == whole
-    assert bool(as_shown(library, mount).subdirectory) != whole
-    assert as_shown(library, replace(mount, subdirectory="/home")).subdirectory == "/home"
+    assert (with_fileset(library, mount) == mount) == whole
+    assert bool(with_fileset(library, mount).subdirectory) != whole
+    assert with_fileset(library, replace(mount, subdirectory="/home")).subdirectory == "/home"
 
 
 def with_a_note(place: Path) -> None:

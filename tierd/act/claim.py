@@ -71,7 +71,7 @@ class ClaimFolder:
         """Names of all entries; empty if the folder does not exist."""
         of, listed = self._mount, Path("/proc/self/mounts")
         if of is not None and replace(mounts.find(of.path, listed.read_bytes()), read_only=of.read_only) != of:
-            raise NotLustre(errno.ENODEV, f"another one is mounted, and not {of.fsname}{of.subdirectory}", of.path)
+            raise NotLustre(errno.ENODEV, f"something else is mounted, and not {of.fsname}{of.subdirectory}", of.path)
         with suppress(FileNotFoundError):
             return os.listdir(self.path)
         return []

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lustre import mounts
 from lustre.llapi.calls import Library
-from lustre.mounted import MountedFilesystem, archives_follow_swaps, as_shown, mdts_of
+from lustre.mounted import MountedFilesystem, archives_follow_swaps, mdts_of, with_fileset
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
@@ -105,7 +105,7 @@ def local_mover(settings: Settings, connection: Connection, clock: SystemClock) 
     mount, tree, claims = _mounted(settings)
     library = Library.load(settings.movers.library)
     filesystem = MountedFilesystem(mount, library, tree)
-    engine = engines.build_mover(as_shown(library, mount), library, tree, settings.movers)
+    engine = engines.build_mover(with_fileset(library, mount), library, tree, settings.movers)
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
     host = host_name()
     return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,

@@ -182,8 +182,8 @@ class Daemon:
         """Read changelog records. Catch up with missed ones for a part of a cycle."""
         self.observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
         added = [mdt for mdt in sorted(self.facts.known.metadata) if mdt.rpartition("-")[2] not in self.parts.node.mdts]
-        self.log.fault("MDTs", f"{first_names(added)}: added since tierd started, which does not read the changelog "
-                       "there: restart tierd" if added and not self._settings.sense.mdts else "")
+        self.log.fault("MDTs", f"{first_names(added)}: added since tierd started, so its changelog is not read: "
+                       "restart tierd" if added and not self._settings.sense.mdts else "")
 
     def plan(self) -> None:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""

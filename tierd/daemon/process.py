@@ -23,7 +23,7 @@ from lustre import mounts
 from lustre.creation import LocalObjectCreation
 from lustre.llapi import directories
 from lustre.llapi.calls import Library
-from lustre.mounted import MountedFilesystem, as_shown, mdts_of, oldest_release
+from lustre.mounted import MountedFilesystem, mdts_of, oldest_release, with_fileset
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
 from tierd.act.claim import Claim, FilesystemClaim, claim_folder, describe_this_process, holder_has_exited
@@ -77,8 +77,8 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     library = Library.load(settings.movers.library)
     filesystem = MountedFilesystem(mount, library, tree)
-    shown = as_shown(library, mount)
-    engine = engines.build_mover(shown, library, tree, settings.movers)
+    seen = with_fileset(library, mount)
+    engine = engines.build_mover(seen, library, tree, settings.movers)
     mover: Mover = engine if settings.movers.at_once == 1 else ParallelMover(
         engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
     http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
@@ -96,7 +96,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
         mark=mounted_marks(library, claim_folder(mount, settings.claim).path),
         unnamed=lambda: why_jobs_are_unnamed(tree),
         executor=ThreadPoolExecutor(REQUESTS_AT_ONCE, "tierd-request", name_thread_as_process),
-        creation=LocalObjectCreation(tree, mount.fsname), subdirectory=shown.subdirectory)
+        creation=LocalObjectCreation(tree, mount.fsname), subdirectory=seen.subdirectory)
 
 
 def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,

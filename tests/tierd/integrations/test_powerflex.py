@@ -1,6 +1,6 @@
 """The PowerFlex gateway: a stub that answers as the public API says, with good and hostile answers.
 
-At the end tierd over OSTs on its volumes: a rebuild is named, nobody is blamed, and the metrics are clean.
+The last tests run tierd with OSTs on the gateway's volumes. It reports a rebuild, blames no job, and has valid metrics.
 """
 
 from __future__ import annotations

@@ -118,8 +118,8 @@ _NO_LEASE = "cannot get lease"
 _NUMBERS = {os.strerror(number): number for number in (
     errno.ENOSPC, errno.EDQUOT, errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOENT, errno.ENOKEY, errno.ESTALE,
     errno.ENOLCK, errno.ENOMEM, errno.ENAMETOOLONG)}
-_SEVERAL_OBJECTS = Refusal(Reason.SEVERAL_OBJECTS, "lfs migrate takes a short read for the end of the file, as of one "
-                           "whose second object cannot be read. The engine `lease` moves it")
+_SEVERAL_OBJECTS = Refusal(Reason.SEVERAL_OBJECTS, "the file has several objects: if a target fails, lfs migrate takes "
+                           "what it has read for the whole file. The engine `lease` moves it")
 
 
 class LfsMover(inspection.FileEngine):
@@ -131,7 +131,7 @@ class LfsMover(inspection.FileEngine):
                  lfs: str = "lfs", clock: Clock | None = None, release: Callable[[], tuple[int, int]] = lambda: (2, 17),
                  by_fid: Callable[[], bool] = lambda: True, mirrors: Callable[[], bool] = lambda: True) -> None:
         """``place`` converts a path of the file system to one of this node. The last three return the release of
-        this ``lfs``, whether it can copy by FID here, and whether it and the MDTs are of 2.15.
+        this ``lfs``, whether it can copy by FID here, and whether it and the MDTs run 2.15 or later.
         """
         super().__init__(destination)
         self.release, self._mirrors = release, mirrors
@@ -161,6 +161,7 @@ class LfsMover(inspection.FileEngine):
                     found = self.facts_of(move, batch)
                     if isinstance(found, MoveOutcome):
                         yield replace(found, not_copied=1.0)
+                    # not in facts_of, which examines files for mirrors too: they keep their own data
                     elif (not checks.enters_mdt(move.layout, found.layout)
                           and sum(map(len, checks.layout_objects(found.layout))) > 1):
                         yield replace(refused_outcome(move, _SEVERAL_OBJECTS), not_copied=1.0)
