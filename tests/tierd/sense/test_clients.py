@@ -1,4 +1,4 @@
-"""Counters of clients: impossible ones, and two looks at them. Those of real clients are in test_near_and_far."""
+"""Counters of clients: impossible ones, and two readings. Real ones are in test_exposition_and_parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disk I/O of servers as differences between readings. Those of real servers are in test_near_and_far."""
+"""Disk I/O of servers as differences between readings. Those of real servers are in test_exposition_and_parameters."""
 
 from __future__ import annotations
 
