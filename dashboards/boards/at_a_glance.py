@@ -44,7 +44,7 @@ from dashboards.panels import (
 
 IMPORTS = 'fs_pool_state:lustre_osc_imports:sum{fs=~"$fs"}'
 NOT_FULL = ('sum({__name__=~"(fs_pool_state:lustre_osc|fs_target_state:lustre_mdc)_imports:sum", '
-             'fs=~"$fs", state!~"FULL|IDLE"})')
+             'fs=~"$fs", state!~"FULL|IDLE|DEACTIVATED"})')
 
 HEALTH = Row("Health", (
     stat("Alerts firing", "Firing alerts of this set, critical and warning. If not 0, see the table below; "
@@ -137,8 +137,8 @@ JOBS = Row("Busiest jobs", (
 ))
 
 CLIENTS = Row("Clients (where exporters run on clients)", (
-    stat("Connections not FULL", "Connections of clients to targets that are neither FULL nor IDLE. Many point to a "
-         "server or the network, a few to single clients (dashboard Clients).",
+    stat("Connections not FULL", "Connections of clients to targets that are neither FULL, IDLE nor DEACTIVATED. Many "
+         "point to a server or the network, a few to single clients (dashboard Clients).",
          Query(none_of(NOT_FULL, IMPORTS)), unit="short", width=12, height=3,
          steps=ANY_IS_A_WARNING, links=(link_from_value("clients", "Clients"),)),
     replace(ACTIVE, width=12),

@@ -94,10 +94,10 @@ CONNECTIONS = Row("Connections to object servers", (
                   "could send more if the servers were faster.",
                   'topk(10, instance_fs_pool:lustre_osc_rpcs_in_flight:utilisation{fs=~"$fs", pool=~"$pool"})',
                   "percentunit", "Used", empty=NO_CLIENTS),
-    clients_table("Clients with broken connections", "Clients with connections that are neither FULL nor IDLE. Run "
-                  "lctl get_param osc.*.import there.",
-                  'topk(20, sum by (instance, fs, pool) (lustre_osc_imports{fs=~"$fs", state!~"FULL|IDLE"}))', "short",
-                  "Targets", empty="none"),
+    clients_table("Clients with broken connections", "Clients with connections that are neither FULL, IDLE nor "
+                  "DEACTIVATED. Run lctl get_param osc.*.import there.",
+                  'topk(20, sum by (instance, fs, pool) '
+                  '(lustre_osc_imports{fs=~"$fs", state!~"FULL|IDLE|DEACTIVATED"}))', "short", "Targets", empty="none"),
 ))
 
 REQUESTS = Row("RPCs to object servers", (
