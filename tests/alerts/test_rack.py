@@ -168,7 +168,8 @@ def test_consequences_of_another_alert_are_inhibited(manager: Manager) -> None:
     target = {"fs": "a", "target": "OST0001"}
     manager.fire(
         {"alertname": "LustreOstFull", "severity": "critical", **target},
-        {"alertname": "LustreExporterDown", "severity": "warning", "instance": "oss1"},
+        {"alertname": "LustreExporterDown", "severity": "warning", "instance": "oss1", "job": "lustre"},
+        {"alertname": "LustreExporterDown", "severity": "warning", "instance": "oss2", "job": "lustre-jobs"},
         {"alertname": "LustreOstReadOnly", "severity": "critical", **target})
     manager.awaited({"LustreOstFull critical", "LustreExporterDown warning", "LustreOstReadOnly critical"})
     manager.fire(
@@ -176,8 +177,9 @@ def test_consequences_of_another_alert_are_inhibited(manager: Manager) -> None:
         {"alertname": "LustreExporterSlow", "severity": "warning", "instance": "oss1"},
         {"alertname": "LustreOstSlow", "severity": "warning", "pool": "hdd", **target},
         {"alertname": "LustreOstDegraded", "severity": "warning", "fs": "a", "target": "OST0002"},
+        {"alertname": "LustreUnhealthy", "severity": "critical", "instance": "oss2"},
         {"alertname": "TierdDown", "severity": "warning", "instance": "mds1"})
     states = manager.awaited({"LustreOstFull warning", "LustreExporterSlow warning", "LustreOstSlow warning",
-                              "LustreOstDegraded warning", "TierdDown warning"})
+                              "LustreOstDegraded warning", "LustreUnhealthy critical", "TierdDown warning"})
     assert {name for name, state in states.items() if state == "suppressed"} == {
         "LustreOstFull warning", "LustreExporterSlow warning", "LustreOstSlow warning"}
