@@ -347,7 +347,7 @@ TROUBLES = (
         r"(?s)^current_index: \d+(.*) \(\d+\)", r"current_index: 200000\1 (100000)"), lines="index|^cl"),
     Trouble("LustreServiceHung", hung_service, jobs=(STREAM,), lines="requests:|queued: [1-9]"),
     Trouble("LustreServiceSaturated", lambda site: (
-        sub("sys/kernel/debug/lustre/ost/OSS/ost_io/nrs_policies", r"queued: 0", "queued: 300")(site),
+        sub("sys/kernel/debug/lustre/ost/OSS/ost_io/nrs_policies", r"(queued|active): 0", r"\1: 60")(site),
         put("sys/fs/lustre/ost/OSS/ost_io/threads_started", "64\n")(site),
         put("sys/fs/lustre/ost/OSS/ost_io/threads_max", "64\n")(site))[0]),
     Trouble("LustreImportsNotFull", event("gone", target="OST0003"), lines=" (target|state): "),
