@@ -27,8 +27,6 @@ from tests.servers import program
 ALERTS = ROOT / "alerts"
 RUNBOOKS = ROOT / "docs" / "runbooks"
 RULES = sorted((ALERTS / "rules").glob("*.yml"))
-
-
 GROUPS = groups_of(RULES)
 
 

@@ -13,7 +13,6 @@ import yaml
 
 ROOT = Path(__file__).parent.parent.parent
 RULES = ROOT / "alerts" / "rules"
-
 Json = dict[str, Any]
 
 

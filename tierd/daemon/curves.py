@@ -58,7 +58,7 @@ class Sampler:
                    **{f"pool {pool}": 1 - room.avail_bytes[pool] / size for pool, size in room.size_bytes.items()
                       if size},
                    **{f"victim {victim}": rate for victim in victims
-                      if windows and (rate := windows[-1].moved.get(victim))}}
+                      if windows and daemon.sees and (rate := windows[-1].moved.get(victim))}}
         with self._journal.transaction():
             for victim in victims - self._victims:
                 for window in windows[:-1]:

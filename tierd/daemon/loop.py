@@ -263,6 +263,11 @@ class Daemon:
         limit = self._settings.sense.stale_seconds + self._settings.sense.cycle_seconds
         return age if self._seen is not None and age > limit else 0.0
 
+    @property
+    def sees(self) -> bool:
+        """Whether the last window is the present. While the counters cannot be read, its values would last."""
+        return not (self.observer.blind or self.stale_for)
+
     def blocking_faults(self, *, of_orders: bool = False) -> tuple[str, ...]:
         """Faults of sources that keep acts from starting at present, or only those that stop orders too."""
         names = "blind", "mover", "claim", "nats", *(() if of_orders else ("changelog",))

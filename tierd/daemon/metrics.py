@@ -242,18 +242,17 @@ CLOSED_SECONDS = 120.0
 
 def stream_metrics(daemon: Daemon, every: Sequence[Case]) -> Iterator[Metric]:
     """The cases of slowed streams: throughput without the aggressor and now, slowdown, and what tierd does."""
-    time = daemon.windows[-1].end if daemon.windows else 0.0
     cases = [case for case in every if case.victim]
     present = {(case.victim, case.aggressor): case for case in reversed(cases)
-               if case.active or case.state != State.CLOSED}
+               if (case.active or case.state != State.CLOSED) and daemon.sees}
     yield gauges("tierd_victim_usual_bytes_per_second", "Throughput of the victim without the aggressor, which acts"
                  " are expected to restore.", "victim aggressor",
                  {pair: case.usual for pair, case in present.items() if case.usual is not None})
     yield gauges("tierd_victim_bytes_per_second", "Throughput of the victim in the last 12 s.", "victim aggressor",
                  {pair: case.now for pair, case in present.items() if case.now is not None})
     yield gauges("tierd_interference_slowdown",
-                 "Slowdown factor of the victim compared with its throughput without the aggressor, by target. Exposed"
-                 " until the case is closed.", "target aggressor victim",
+                 "Slowdown factor of the victim compared with its throughput without the aggressor, by target. Left out"
+                 " while the counters cannot be read, and after the case.", "target aggressor victim",
                  {(short_name(target), case.aggressor, case.victim): case.usual / rate
                   for case in present.values()
                   if case.usual and (rate := case.now or (case.contended if case.active else None))
@@ -265,7 +264,7 @@ def stream_metrics(daemon: Daemon, every: Sequence[Case]) -> Iterator[Metric]:
                  {(f"F{case.finding}", case.victim, case.aggressor, case.state or FOUND, case.verdict,
                    hindrance(daemon, case)): case.since for case in cases
                   if case.active or case.state != State.CLOSED
-                  or (case.judged_at and time - case.judged_at < CLOSED_SECONDS)})
+                  or (case.judged_at and daemon.parts.node.clock.now() - case.judged_at < CLOSED_SECONDS)})
 
 
 def hindrance(daemon: Daemon, case: Case) -> str:
@@ -295,7 +294,7 @@ JOBS_OF_TARGET = 5
 
 def device_time_metrics(daemon: Daemon) -> Iterator[Metric]:
     """Device time of jobs, and utilisation, of targets whose costs of service are known."""
-    times = daemon.engine.device_time
+    times = daemon.engine.device_time if daemon.sees else {}
     yield gauges("lustre_target_device_time_share", "Estimated share of the target's service time that the job takes,"
                  " for the five jobs that take most.", "target jobid",
                  {(short_name(target), job): part for target, time in times.items()

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
+from simulator.scenarios import events
 from tests.tierd.simulated import NOISE, STREAM, World, world
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
@@ -69,6 +70,11 @@ def test_a_case_has_the_reason_why_nothing_is_done(tmp_path: Path, reason: str) 
     metrics = exposed(at)
     assert case(metrics)["reason"] == reason
     assert metrics.get_sample_value("tierd_observes_only", {"fs": "lustre"}) == (reason == "mode")
+    of_now = "tierd_victim_bytes_per_second", "tierd_interference_slowdown", "lustre_target_utilisation_ratio"
+    assert all(family(metrics, name).samples for name in of_now)
+    events.exporter_unreachable(at.cluster)
+    at.run(until=at.cluster.now + 20)
+    assert not any(family(metrics, name).samples for name in of_now), "they would alert for as long as nothing is seen"
 
 
 def test_tierd_learns_first_and_the_first_act_is_an_increase(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Component, Layout
+from simulator.scenarios import events
 from tests.tierd.port import Port
 from tests.tierd.site import Site, failed, fetched, shown
 from tierd.act.journal.reader import JournalReader, Wanted
@@ -32,6 +33,15 @@ def test_a_report_has_the_curves_of_its_period(site: Site, capsys: pytest.Captur
     assert min(got) == pytest.approx(judged["contended"], rel=0.1)
     assert max(number for _, number in answer["samples"]["findings"]) == 1
     assert shown(capsys, "report", "--since", "6h", site=site).endswith("nothing found; 0 acts, 0 files moved, 0 B.\n")
+
+
+def test_no_throughput_is_recorded_while_none_is_read(site: Site) -> None:
+    site.run(until=70)
+    events.exporter_unreachable(site.cluster, 200.0)
+    site.run(until=200)
+    now = site.cluster.epoch
+    samples = ask(site.socket, {"request": "report", "since": now - 120, "until": now})["samples"]
+    assert {"findings", "victim ior_stream.1002"} & samples.keys() == {"findings"}
 
 
 def test_a_report_answers_in_the_terminal_what_was_done_and_whether_it_was_right(
