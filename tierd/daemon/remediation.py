@@ -146,8 +146,8 @@ class Remediation:
     def relies_on(self, directory: str, pool: str) -> bool:
         """Whether its effect is owed, or may be, to a default layout of a directory with this pool."""
         stands = self.state in OPEN or (self.verdict is Verdict.HELPED and not self.departed)
-        return (stands and not self.undo_reason and directory in self.places and self.pool == pool
-                and has_victim(self.finding))
+        return (stands and not self.undo_reason and directory in {*self.places, *self.finding.directories}
+                and self.pool == pool and has_victim(self.finding))
 
     def finding_ended(self, now: float) -> None:
         self.ended_at = now
@@ -234,18 +234,12 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
 
 
 def judged_remediation(journal: Journal, number: int, finding: Finding) -> Remediation | None:
-    """The remediation of a finding that holds, with a verdict for acts that are in force; None without one.
-
-    Directories without an act are planned again: settings may have changed.
-    """
+    """The remediation of a finding that holds, with a verdict for acts that are in force; None without one."""
     judged = journal.judgements.of(number)
     entries = [entry for entry in journal.acts_in_force(number) if entry.undoes is None and entry.layout_after]
     if judged is None or not entries or judged.verdict not in {Verdict.HELPED, Verdict.CANNOT_TELL}:
         return None
-    case = _reopened(journal, number, finding, entries, State.KEPT, verdict=judged.verdict)
-    case.places = {entry.place.rpartition("/")[0] if entry.kind == ActKind.MIGRATE else entry.place
-                   for entry in entries}
-    return case
+    return _reopened(journal, number, finding, entries, State.KEPT, verdict=judged.verdict)
 
 
 UNDO_REASONS = {Verdict.DID_NOT_HELP: "it did not help", Verdict.HARMED_OTHERS: "other jobs got slower"}
@@ -267,6 +261,7 @@ def is_undone(finding: Finding, entry: Entry) -> bool:
 
 def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence[Entry], state: State,
               verdict: Verdict) -> Remediation:
+    # directories without an act are planned again: their turn had not come, or settings have changed
     layout = entries[0].layout_after
     assert layout is not None, "both kinds of acts have one"
     begun = [entry.intended_at for entry in entries]
@@ -278,7 +273,7 @@ def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence
     return Remediation(
         finding, number, min(begun), max(begun), layout, defaults=defaults, state=state, verdict=verdict,
         judgement=judgement, judged_at=judgement.at if judgement else 0.0, ended_at=ended_at,
-        places={*finding.directories, *(done.action.directory for done in defaults)},
+        places={entry.place.rpartition("/")[0] if entry.kind == ActKind.MIGRATE else entry.place for entry in entries},
         tried=set(journal.files_tried(number)), moves=journal.moves_of(number),
         first_act_at=min(begun))
 

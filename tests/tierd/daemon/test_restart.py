@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Component, Layout
+from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios import events
 from simulator.settings import recorded_test_bed
-from tests.tierd.simulated import NOISE, STREAM, world
+from tests.tierd.simulated import HDD, NOISE, STREAM, world
 from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered, failed, shown
 from tierd.act import orders
 from tierd.act.journal.entry import QueueStore, Stamp
@@ -260,6 +261,16 @@ def test_a_finding_that_is_over_when_tierd_is_back_ends(site: Site) -> None:
     assert site.sql("SELECT id FROM findings WHERE ended_at IS NULL") == []
     site.run_until_said("SET default layout of /proj/later", before=350)
     assert site.sql("SELECT place, finding FROM actions") == [(b"/proj/ingest", 1), (b"/proj/later", 2)]
+
+
+def test_directories_whose_turn_had_not_come_get_their_default_layout(site: Site) -> None:
+    """Their case counted as planned there, and they got none while its finding held."""
+    site.begin_again(Cluster(recorded_test_bed(), (STREAM, replace(NOISE, directories_count=2))))
+    site.run_until_said("SET default layout of 2 directories", before=100)
+    site.filesystem.set_default_layout("/proj/ingest/d1", HDD)
+    site.sql("DELETE FROM actions WHERE place = CAST('/proj/ingest/d1' AS BLOB)")
+    site.kill()
+    site.run_until_said("SET default layout of /proj/ingest/d1", before=200)
 
 
 # What was learnt of runs on shared files is still known after a restart

@@ -74,7 +74,8 @@ def test_the_layout_stays_until_it_helps_neither(site: Site, first: int, *, rest
 def test_none_is_left_to_a_case_that_does_not_need_it(site: Site) -> None:
     """Nobody would have undone it."""
     one = replace(case(site, 1), verdict=Verdict.HELPED, state=State.KEPT)
-    for changed in ({"undo_reason": "full"}, {"departed": True}, {"verdict": Verdict.CANNOT_TELL}, {"places": set()}):
+    elsewhere = {"places": set(), "finding": replace(one.finding, directories=())}
+    for changed in ({"undo_reason": "full"}, {"departed": True}, {"verdict": Verdict.CANNOT_TELL}, elsewhere):
         assert one.relies_on("/proj/ingest", "flash")
         assert not replace(one, **changed).relies_on("/proj/ingest", "flash")
     assert not one.relies_on("/proj/ingest", "other")
