@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TypeGuard
 
@@ -64,10 +64,7 @@ def merge(files: Sequence[TomlFile]) -> dict[str, object]:
     >>> merge([parse_file(b"[a]\nx = 1\ny = 1\n", "1"), parse_file(b"[a]\ny = 2\n", "2")])
     {'a': {'x': 1, 'y': 2}}
     """
-    values: dict[str, object] = {}
-    for file in files:
-        values = over(values, file.values)
-    return values
+    return reduce(over, (file.values for file in files), {})
 
 
 def over(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
@@ -143,9 +140,10 @@ def _places(text: str) -> Mapping[tuple[str, ...], int]:
                 counts[names[0]] = counts.get(names[0], -1) + 1
             index = [str(counts[names[0]])] if names[0] in counts else []
             table = (names[0], *index, *names[1:])
-            found.setdefault(table, number)
-        elif key := _KEY.match(line):
-            found.setdefault((*table, *key[1].split(".")), number)
+        key = None if header else _KEY.match(line)
+        place = (*table, *key[1].split(".")) if key else table
+        for end in range(1, len(place) + 1):
+            found.setdefault(place[:end], number)
     return found
 
 

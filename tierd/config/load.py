@@ -137,6 +137,8 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
     places = {place for _, place, _, _ in problems}
     problems += [("finite_number", place, "write a finite number", value) for place, value in leaves(written)
                  if isinstance(value, float) and not isfinite(value) and place not in places]
+    problems += [("nul", place, "write text without the character NUL", value) for place, value in leaves(written)
+                 if isinstance(value, str) and "\0" in value and place not in places]
     first_unknown = {*{place[:-1]: place for kind, place, _, _ in reversed(problems) if kind in UNKNOWN}.values()}
     remarks = []
     for kind, place, message, value in problems:
@@ -165,19 +167,20 @@ def configured_policies(tables: object, known: Iterable[Policy], problems: list[
 def validated(of: type[T], values: object, above: tuple[str, ...], problems: list[Problem]) -> T:
     """A table, after its mistakes were added. An invalid setting has its default, for the checks of the others."""
     validator, wrong = validator_of(of), set[tuple[int | str, ...]]()
-    try:
-        made = validator.validate_python(values)
-    except ValidationError as error:
-        found = error.errors(include_url=False)
-        wrong = {each["loc"] for each in found}
-        problems += [(e["type"], (*above, *e["loc"]), e["msg"], e.get("input")) for e in found]
-        rest = deepcopy(values) if isinstance(values, dict) else {}
-        for place in wrong:
-            remove_at(rest, place)
+    rest, made = deepcopy(values), None
+    while made is None:
         try:
             made = validator.validate_python(rest)
-        except ValidationError:
-            made = of()
+        except ValidationError as error:
+            found = [each for each in error.errors(include_url=False) if each["loc"] not in wrong]
+            if not wrong:  # what is wrong later is a table in which wrong settings have their defaults
+                problems += [(e["type"], (*above, *e["loc"]), e["msg"], e.get("input")) for e in found]
+            wrong |= {each["loc"] for each in found}
+            if isinstance(rest, dict) and found:
+                for place in wrong:
+                    remove_at(rest, place)
+            else:
+                made = of()
     problems += [("float_type", (*above, *place), "", value) for place, value in leaves(values)
                  if isinstance(value, bool) and place not in wrong and is_number_at(made, place)]  # true would be 1
     return made

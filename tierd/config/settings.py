@@ -59,7 +59,7 @@ def group_id(name: object) -> object:
     (None, 0)
     """
     try:
-        return grp.getgrnam(name).gr_gid if isinstance(name, str) and name and not name.isdigit() else name or None
+        return name if not isinstance(name, str) or name.isdigit() else grp.getgrnam(name).gr_gid if name else None
     except KeyError:
         raise ValueError(f"this machine has no group {name!r}") from None
 
@@ -138,7 +138,7 @@ class WebSettings(Table):
     port: Annotated[int, Ge(0), Lt(65536)] = 9170
     """0 lets the system choose one, which is logged."""
     enabled: Annotated[bool, Strict()] = True
-    config_file: str = ""
+    config_file: Annotated[str, text_like(r"[^\0]*", "write a path without the character NUL")] = ""
     """TLS, client certificates and passwords, as for lustre-exporter; relative to the folder of this file."""
     change_users: tuple[str, ...] = ()
     """Users of ``basic_auth_users`` in that file whose page has buttons: pause, resume, undo, promote."""

@@ -261,7 +261,11 @@ REFUSED = [
     ('[sense.readers]\nMDT0000 = "1"', 2, "write the name that lctl changelog_register printed: cl1"),
     ('[small_files_to_flash]\nflash_pool = "hdd"', 1, "small_files_to_flash: flash_pool and hdd_pool are both 'hdd'"),
     ('[small_files_to_flash]\nhdd_pool = ""', 1, "small_files_to_flash: flash_pool and hdd_pool must have names"),
-    ('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "flash"', 1, "flash_pool and hdd_pool are both 'flash'"),
+    ('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "flash"', 3, "flash_pool and hdd_pool are both 'flash'"),
+    ('[act]\n[detekt.x]\nenabled = true', 2, "detekt: unknown setting; known here: act, benefit"),
+    ('[control]\nread_group = []', 2, "control.read_group: write a whole number"),
+    ('[web]\nconfig_file = "a\\u0000"', 2, "web.config_file: write a path without the character NUL"),
+    ('[movers]\nlfs = "lfs\\u0000"', 2, "movers.lfs: write text without the character NUL"),
     ("[detect.hot_small_files]\nmin_opens = 0", 2, "min_opens: must be greater than or equal to 1 (it is 0)"),
     ("[detect.hot_large_files]", 1, "unknown setting; known here: block_accelerator, cold_on_flash"),
     ("[noisy_neighbour.classes]\nsmoll_rpc_bytes = 1", 2, "known here: small_file_bytes, small_rpc_bytes, stream_r"),
@@ -352,13 +356,16 @@ enabled = "false"
 cold_days = -1
 enter = 0.5
 leave = 0.9
+[small_files_to_flash]
+flash_pool = "hdd"
+reserve = 2
 """)
     assert main(["--config", str(path), "--check-config"]) == 1
     *lines, last = capsys.readouterr().err.splitlines()
     assert [line.removeprefix("warning: ").split(" ")[0] for line in lines] == [
-        f"{path}:{number}:" for number in (2, 5, 7, 8, 10, 12, 14, 15, 17)]
+        f"{path}:{number}:" for number in (2, 5, 7, 8, 10, 12, 14, 15, 17, 20)]
     assert [number for number, line in enumerate(lines) if line.startswith("warning: ")] == [2]
-    assert last == f"{path}: 8 mistakes"
+    assert last == f"{path}: 9 mistakes"
 
 
 def test_an_invalid_setting_does_not_count_as_its_default() -> None:
