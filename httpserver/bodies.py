@@ -12,7 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
+
+from httpserver.connections import Slot
 
 K = TypeVar("K", bound=Hashable)
 MAX_HELD_BYTES = 64 << 20
@@ -22,16 +24,6 @@ LONG_SECONDS = 2.0
 """Time after which memory that a body took is worth returning to the system."""
 RETRY_SECONDS = 5
 """Value of the header ``Retry-After`` of a refused request."""
-
-
-class Client(Protocol):
-    """The client that receives a body: a :class:`httpserver.connections.Slot`."""
-
-    def is_slow(self) -> bool:
-        """Whether the client has been reading for so long that others may replace it."""
-
-    def abort(self) -> None:
-        """End its connection."""
 
 
 class NoRoomError(Exception):
@@ -52,7 +44,7 @@ class _Held(Generic[K]):
     key: K
     body: Body
     made_at: float
-    readers: set[Client] = field(default_factory=set)
+    readers: set[Slot] = field(default_factory=set)
 
 
 class HeldBodies(Generic[K]):
@@ -79,7 +71,7 @@ class HeldBodies(Generic[K]):
         with self._lock:
             return sum([body.size_bytes for body in self._held])
 
-    def recent(self, key: K, client: Client) -> Reader | None:
+    def recent(self, key: K, client: Slot) -> Reader | None:
         """Call this before making a body. If there is no room for one, returns the bytes of a recent body instead.
 
         Raises NoRoomError if there is no room, no recent body with this key, and no slow client to replace.
@@ -97,7 +89,7 @@ class HeldBodies(Generic[K]):
             self._make_room(1)
             return None
 
-    def send(self, key: K, body: Body, client: Client) -> Reader:
+    def send(self, key: K, body: Body, client: Slot) -> Reader:
         """Return the bytes of a body for one connection. Raises NoRoomError if the limit does not allow the body.
 
         The body counts as held until the returned iterator is closed, as WSGI servers do.
@@ -133,11 +125,11 @@ class HeldBodies(Generic[K]):
         if not self._fits(size_bytes):
             raise NoRoomError
 
-    def _reader(self, held: _Held[K], client: Client) -> Reader:
+    def _reader(self, held: _Held[K], client: Slot) -> Reader:
         held.readers.add(client)
         return Reader(held.body, lambda: self._done(held, client))
 
-    def _done(self, held: _Held[K], client: Client) -> None:
+    def _done(self, held: _Held[K], client: Slot) -> None:
         with self._lock:
             was_last = client in held.readers and len(held.readers) == 1
             held.readers.discard(client)

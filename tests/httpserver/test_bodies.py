@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from httpserver.bodies import MAX_SHARED_SECONDS, Body, HeldBodies, NoRoomError
+from httpserver.connections import Slot
 
 
-@dataclass(eq=False)
-class Client:
-    slow: bool = False
-    aborted: bool = False
+class Client(Slot):
+    """A client without a connection."""
+
+    def __init__(self, slow: bool = False) -> None:
+        self.slow, self.aborted = slow, False
 
     def is_slow(self) -> bool:
         return self.slow
