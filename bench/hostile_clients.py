@@ -12,7 +12,6 @@ import contextlib
 import os
 import re
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,6 +24,9 @@ from pathlib import Path
 
 from bench.exporter import memory_folder
 from bench.trees import ServerTree
+from stack.demo import free_port
+from stack.services import program
+from tierd.clock import SystemClock
 
 UNIT = Path(__file__).parent.parent / "systemd" / "lustre-exporter.service"
 MAX_RETURN = 1.15
@@ -63,27 +65,17 @@ class Exporter:
             return len(answer.read())
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 @contextlib.contextmanager
 def running(targets: int, jobs: int) -> Iterator[Exporter]:
     """Start an exporter over a tree of an object server, with the environment of the unit file."""
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
-        root, port = Path(folder), free_port()
+        root, port = Path(folder), free_port(0)
         tree = ServerTree(root, targets, jobs)
         command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
                    f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
-                              env=os.environ | {"MALLOC_ARENA_MAX": "1"}) as exporter:  # fmt: skip
-            assert exporter.stderr is not None
-            try:
-                next(line for line in exporter.stderr if "listening on" in line)
-                yield Exporter(exporter.pid, port, tree)
-            finally:
-                exporter.terminate()
+        with program(command, f"http://127.0.0.1:{port}/", root / "log", SystemClock(),
+                     {"MALLOC_ARENA_MAX": "1"}) as exporter:  # fmt: skip
+            yield Exporter(exporter.pid, port, tree)
 
 
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n"

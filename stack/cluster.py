@@ -26,7 +26,7 @@ from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
 from stack import demo
 from stack.demo import DISK_IOPS, free_port, running_exporter, tierctl_command
-from stack.services import Options, run_until_stopped
+from stack.services import Options, run_until_stopped, started, stop
 from stack.shared import SharedCluster
 from tierd.clock import SystemClock
 from tierd.daemon.answers import MoversAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer
@@ -77,23 +77,11 @@ class Role:
         return self.process.pid if self.process is not None and self.process.poll() is None else 0
 
     def start(self) -> None:
-        command = self.command
-        if shutil.which("setpriv"):
-            command = ["setpriv", "--pdeathsig", "KILL", *command]
-        with self.log.open("ab") as out:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,  # noqa: S603 -- our programs
-                                            stderr=out, start_new_session=True)
+        self.process = started(self.command, self.log)
 
-    def stop(self, seconds: float = 10.0) -> None:
-        if self.process is None or self.process.poll() is not None:
-            return
-        for number in (signal.SIGCONT, signal.SIGTERM):
-            self.process.send_signal(number)
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+    def stop(self) -> None:
+        if self.process is not None:
+            stop(self.process)
 
     def ending(self) -> str:
         code = self.process.poll() if self.process is not None else None

@@ -191,26 +191,36 @@ class StartError(RuntimeError):
     """A program did not start. The message has its URL and the end of its log."""
 
 
+def started(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a program with its output in a file. It ends with this process, even if that is killed."""
+    tied = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
+    with log.open("ab") as out:
+        return subprocess.Popen(  # noqa: S603 -- programs of ours, Prometheus, Alertmanager, Grafana
+            [*tied, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+            env={**os.environ, **(environment or {})})
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a program, which may stand still; kill it if that takes longer."""
+    for number in (signal.SIGCONT, signal.SIGTERM):
+        process.send_signal(number)
+    try:
+        process.wait(timeout=15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 @contextmanager
 def program(command: Sequence[str], ready: str, log: Path, clock: Clock,
-            environment: Mapping[str, str] | None = None) -> Iterator[None]:
+            environment: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program until the block ends. The block starts when the program's URL answers. Raises StartError."""
-    if shutil.which("setpriv"):
-        command = ["setpriv", "--pdeathsig", "TERM", *command]  # the program ends even if this process is killed
-    with log.open("wb") as out:
-        process = subprocess.Popen(  # noqa: S603 -- Prometheus, Alertmanager, Grafana, with arguments of our own
-            command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
-            env={**os.environ, **(environment or {})})
+    process = started(command, log, environment)
     try:
         await_answer(process, ready, log, clock)
-        yield
+        yield process
     finally:
-        process.terminate()
-        try:
-            process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        stop(process)
 
 
 def await_answer(process: subprocess.Popen[bytes], url: str, log: Path, clock: Clock) -> None:

@@ -83,7 +83,7 @@ def body_of(url: str) -> str:
         return str(answer.read(), "utf-8")
 
 
-def running(command: Sequence[str], ready: str, log: Path) -> AbstractContextManager[None]:
+def running(command: Sequence[str], ready: str, log: Path) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """A server from the moment it is ready until it is no longer needed."""
     return stack.services.program(command, ready, log, SystemClock())
 
