@@ -11,8 +11,8 @@ from operator import itemgetter
 
 from exporter import templates
 from exporter.counters import StatsPlan, StatsPlanner
-from exporter.exposition import Family, Gauge, Histogram
-from exporter.rpc_stats import BucketKey, RpcFamilies, bounds_of, directions
+from exporter.exposition import Family, Gauge
+from exporter.rpc_stats import BucketKey, RpcFamilies, bounds_of, bucket_keys, directions
 from exporter.templates import Row, of_samples, of_table
 from lustre.formats import rpc_stats, stats
 from lustre.formats.opcodes import Opcode
@@ -47,13 +47,6 @@ def stats_forms(planner: StatsPlanner) -> Forms[StatsForm]:
     return Forms(make)
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    family: Histogram
-    bounds: tuple[float, ...]
-    extras: tuple[bytes, ...]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RpcForm:
     """Numbers of gauges, then counts of tables, column by column."""
@@ -61,9 +54,8 @@ class RpcForm:
     outline: Outline
     timed: bool
     gauges: tuple[tuple[Gauge, bytes], ...]
-    tables: tuple[_Table, ...]
     keys: tuple[BucketKey, ...]
-    """Keys of the tables."""
+    """Keys of the counts."""
     families: tuple[Family, ...]
     """Families of gauges and tables, each once."""
     packed: tuple[bytes, ...]
@@ -89,24 +81,19 @@ def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
         if form is None:
             return None
         gauges = tuple([of_gauges[field] for field in form.gauges])
-        tables: list[_Table] = []
-        keys: list[BucketKey] = []
-        for field, table in form.tables:
-            family, unit = of_tables[field]
-            extras, bounds = directions(table.columns), bounds_of(table, unit)
-            keys += [(family, extra, upper) for extra in extras for upper in bounds]
-            tables.append(_Table(family, bounds, extras))
-        families = (*[family for family, _ in groupby(gauges, itemgetter(0))], *[table.family for table in tables])
+        tables = tuple([(family, directions(table.columns), bounds_of(table, unit))
+                        for field, table in form.tables for family, unit in (of_tables[field],)])
+        families = (*[family for family, _ in groupby(gauges, itemgetter(0))], *[family for family, _, _ in tables])
         if len(set(families)) < len(families):
             return None
         shared = [
             *[of_samples(family, Opcode.LABELS, [extra for _, extra in of])
               for family, of in groupby(gauges, itemgetter(0))],
-            *[of_table(table.family, Opcode.LABELS, table.extras, table.bounds) for table in tables],
+            *[of_table(family, Opcode.LABELS, extras, bounds) for family, extras, bounds in tables],
         ]
         packed = templates.packed(shared)
         if packed is None:
             return None
-        return RpcForm(form.outline, form.timed, gauges, tuple(tables), tuple(keys), families, packed)
+        return RpcForm(form.outline, form.timed, gauges, bucket_keys(tables), families, packed)
 
     return Forms(make)

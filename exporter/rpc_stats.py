@@ -15,6 +15,8 @@ from lustre.formats.rpc_stats import LATENCY_UNIT_NSEC, RpcStats
 
 BucketKey = tuple[Histogram, bytes, float]
 """A family, further label text (the direction), and the bound of the bucket."""
+Buckets = tuple[Histogram, tuple[bytes, ...], tuple[float, ...]]
+"""A family, the further label text of each column of a table, and the bounds of its rows."""
 LATENCY_UNIT_SECONDS = LATENCY_UNIT_NSEC / 1e9
 READ, WRITE = b',direction="read"', b',direction="write"'
 
@@ -76,6 +78,19 @@ class RpcFamilies:
         ]
 
 
+    def counts(self, rpcs: RpcStats) -> tuple[tuple[BucketKey, ...], list[int]]:
+        """Key and count (not cumulative) of each bucket of all histograms."""
+        tables = self.tables(rpcs)
+        keys = bucket_keys(tuple([(family, directions(columns), bounds) for family, bounds, columns in tables]))
+        return keys, [count for _, _, columns in tables for column in columns for count in column]
+
+
+@lru_cache(maxsize=4096)
+def bucket_keys(tables: tuple[Buckets, ...]) -> tuple[BucketKey, ...]:
+    """The key of each bucket, column by column. Files with equal tables share the object."""
+    return tuple([(family, extra, upper) for family, extras, bounds in tables for extra in extras for upper in bounds])
+
+
 def directions(columns: Sequence[object]) -> tuple[bytes, ...]:
     """Further label text of the columns of a table."""
     return (READ, WRITE) if len(columns) > 1 else (b"",)
@@ -92,31 +107,3 @@ def _bounds(uppers: tuple[int, ...], overflow: bool, unit: float) -> tuple[float
     if overflow:
         bounds[-1] = INFINITY
     return tuple(bounds)
-
-
-class RpcKeys:
-    """Converts the tables of a file to one row of keys and counts. Equal sets of buckets share one keys object."""
-
-    def __init__(self, families: RpcFamilies) -> None:
-        self._families = families
-        self._keys: dict[tuple[object, ...], tuple[BucketKey, ...]] = {}
-        self._last: tuple[tuple[object, ...], tuple[BucketKey, ...]] = (), ()
-        """The shape of the previous file, because most files have the same shape."""
-
-    def flatten(self, rpcs: RpcStats) -> tuple[tuple[BucketKey, ...], list[int]]:
-        tables = self._families.tables(rpcs)
-        shape = tuple([(family, len(columns), bounds) for family, bounds, columns in tables])
-        if shape != self._last[0]:
-            keys = self._keys.get(shape)
-            if keys is None:
-                if len(self._keys) > MAX_SHAPES:
-                    self._keys.clear()
-                keys = self._keys[shape] = tuple([
-                    (family, extra, upper)
-                    for family, bounds, columns in tables for extra in directions(columns) for upper in bounds
-                ])  # fmt: skip
-            self._last = shape, keys
-        return self._last[1], [count for _, _, columns in tables for column in columns for count in column]
-
-
-MAX_SHAPES = 4096

@@ -17,7 +17,7 @@ from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.ledger import Ledger
 from exporter.node import Node
 from exporter.reading import BELOW_TIMES, Part, Texts
-from exporter.rpc_stats import BucketKey, RpcFamilies, RpcKeys
+from exporter.rpc_stats import BucketKey, RpcFamilies
 from lustre.formats import import_, rpc_stats, stats
 
 SeriesKey = CounterKey | BucketKey
@@ -61,7 +61,6 @@ def stats_contributions(rule: StatsRule) -> ReadContribution:
 
 
 def rpc_stats_contributions(families: RpcFamilies) -> ReadContribution:
-    rows = RpcKeys(families)
     forms = rpc_forms(families)
 
     def read_out(data: bytes, before: Contribution | None) -> Contribution:
@@ -71,7 +70,7 @@ def rpc_stats_contributions(families: RpcFamilies) -> ReadContribution:
             form, numbers, start = found
             return Contribution(start, form.keys, form.counts(numbers), form.samples(numbers), 0, form=form)
         parsed = rpc_stats.parse(data)
-        keys, values = rows.flatten(parsed)
+        keys, values = families.counts(parsed)
         return Contribution(parsed.start_time, keys, values, tuple(families.gauges(parsed)), parsed.skipped)
 
     return read_out

@@ -12,7 +12,6 @@ from exporter.connections import OSC, StatsLines
 from exporter.counters import StatsPlanner, StatsRule
 from exporter.exposition import MetricsPage
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
-from exporter.rpc_stats import RpcKeys
 from exporter.sources import joined
 from exporter.totals import stats_contributions
 from lustre.formats import compiled, rpc_stats, stats
@@ -31,7 +30,7 @@ def rpcs_agree(forms: Forms[RpcForm], text: bytes, like: RpcForm | None = None) 
         return None
     form, numbers, start = found
     parsed = rpc_stats.parse(text)
-    keys, values = RpcKeys(OSC.rpcs).flatten(parsed)
+    keys, values = OSC.rpcs.counts(parsed)
     assert (start, parsed.skipped) == (parsed.start_time, 0)
     assert dict(zip(form.keys, form.counts(numbers), strict=True)) == dict(zip(keys, values, strict=True))
     assert form.samples(numbers) == list(OSC.rpcs.gauges(parsed))
@@ -56,7 +55,7 @@ def test_rpcs_of_a_form(capture, which, damages, numbers, every, cut) -> None:
 
 def test_recorded_rpcs_have_a_form_as_soon_as_anything_was_sent(capture) -> None:
     forms = rpc_forms(OSC.rpcs)
-    known = [text for text in texts(capture(TREE), "rpc_stats") if RpcKeys(OSC.rpcs).flatten(rpc_stats.parse(text))[1]]
+    known = [text for text in texts(capture(TREE), "rpc_stats") if OSC.rpcs.counts(rpc_stats.parse(text))[1]]
     found = [rpcs_agree(forms, text) for text in known if b"DIO" in text]
     assert len(found) > 3
     assert None not in found
