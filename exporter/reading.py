@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from exporter.hanging import HANGING, Batch, HangingReads, PassState, Reading
 from lustre import parameters as parameters_module
@@ -232,7 +232,16 @@ WRAPPED_FROM = 1 << 63
 """Lower bound of the numbers that are negative numbers, printed as unsigned by the kernel."""
 
 
+class Parsed(Protocol):
+    """A parsed text."""
+
+    @property
+    def skipped(self) -> int:
+        """Number of lines that were not understood."""
+
+
 T = TypeVar("T")
+P = TypeVar("P", bound=Parsed)
 
 
 class ParameterReader:
@@ -291,6 +300,16 @@ class ParameterReader:
             return None
         data = self._attempt(reading, lambda: self._parameters.read(kind, device, name, read))
         return data if may_be_empty else self._not_empty(reading, data)
+
+    def parsed(
+        self, kind: str, device: str, name: str, parse: Callable[[bytes], P], *, may_be_empty: bool = False
+    ) -> P | None:
+        """Read and parse a parameter; None as in ``read``. Lines that were not understood are counted."""
+        data = self.read(kind, device, name, may_be_empty=may_be_empty)
+        found = None if data is None else parse(data)
+        if found is not None:
+            self.skipped(kind, name, found.skipped)
+        return found
 
     def _not_empty(self, reading: Reading, data: bytes | None) -> bytes | None:
         self._reads.bytes_read += len(data or b"")
@@ -468,6 +487,14 @@ class ParameterReader:
         if place is None or self._is_hanging(reading):
             return None
         return self._not_empty(reading, self._attempt(reading, lambda: read_whole(place)))
+
+    def parsed_global(self, name: str, parse: Callable[[bytes], P]) -> P | None:
+        """Read and parse a parameter without a device; None as in ``read``."""
+        data = self.read_global(name)
+        found = None if data is None else parse(data)
+        if found is not None:
+            self.skipped_global(name, found.skipped)
+        return found
 
     def number_global(self, name: str) -> int | None:
         """Read a number without a device; None as in ``number``."""

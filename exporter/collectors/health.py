@@ -17,9 +17,7 @@ HEALTHY = Gauge(
 
 
 def collect_health(node: Node, page: MetricsPage) -> None:
-    if (data := node.read_global(CHECK)) is not None:
-        health = health_check.parse(data)
-        node.skipped_global(CHECK, health.skipped)
+    if (health := node.parsed_global(CHECK, health_check.parse)) is not None:
         page.sample(HEALTHY, b"", None if health.healthy is None else int(health.healthy))
 
 
@@ -30,11 +28,9 @@ VERSION_INFO = Gauge(
 
 
 def collect_version(node: Node, page: MetricsPage) -> None:
-    if (data := node.read_global(VERSION)) is not None:
-        parsed = version.parse(data)
-        node.skipped_global(VERSION, parsed.skipped)
-        if parsed.release is not None:
-            page.sample(VERSION_INFO, label_text(version=parsed.release), 1)
+    parsed = node.parsed_global(VERSION, version.parse)
+    if parsed is not None and parsed.release is not None:
+        page.sample(VERSION_INFO, label_text(version=parsed.release), 1)
 
 
 VERSION_COLLECTOR = Collector("version", "the running Lustre release", (VERSION_INFO,), stateless(collect_version))

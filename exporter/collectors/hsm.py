@@ -64,11 +64,9 @@ def _coordinator(node: Node, page: MetricsPage, name: str, labels: bytes) -> Non
 
 def _agents(node: Node, page: MetricsPage, name: str, labels: bytes) -> dict[str, tuple[bytes, tuple[int, int]]]:
     """Return the requests finished by each copytool. The sum keeps the requests of a copytool that has left."""
-    data = node.read("mdt", name, "hsm/agents", may_be_empty=True)
-    if data is None:
+    parsed = node.parsed("mdt", name, "hsm/agents", hsm_agents.parse, may_be_empty=True)
+    if parsed is None:
         return {}
-    parsed = hsm_agents.parse(data)
-    node.skipped("mdt", "hsm/agents", parsed.skipped)
     page.sample(AGENTS, labels, len(parsed.rows))
     page.sample(AGENT_REQUESTS, labels, sum([agent.current for agent in parsed.rows]))
     return {f"{name}/{agent.uuid!r}": (labels, (agent.ok, agent.errors)) for agent in parsed.rows}

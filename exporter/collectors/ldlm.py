@@ -135,11 +135,8 @@ def _counters(node: Node, name: str) -> Iterator[tuple[Counter, int]]:
     for parameter, family in GROWING.items():
         if (value := node.number(KIND, name, parameter)) is not None:
             yield family, value
-    data = node.read(KIND, name, "pool/stats")
-    if data is None:
+    if (pool := node.parsed(KIND, name, "pool/stats", stats.parse)) is None:
         return
-    pool = stats.parse(data)
-    node.skipped(KIND, "pool/stats", pool.skipped)
     for counter, family in ((b"grant", GRANTS), (b"cancel", CANCELS)):
         if (found := pool.counter(counter)) is not None and found.sum >= 0:
             yield family, found.sum

@@ -155,12 +155,10 @@ PCC_BACKEND = OF_MOUNT.of("pcc").gauge(
 
 def collect_pcc(node: Node, page: MetricsPage) -> None:
     for device, labels in node.mounts():
-        if (data := node.read("llite", device, "pcc", may_be_empty=True)) is not None:
-            parsed = pcc.parse(data)
-            node.skipped("llite", "pcc", parsed.skipped)
-            for backend in parsed.rows:
-                more = label_text(path=backend.path, rwid=str(backend.read_write_id), roid=str(backend.read_only_id))
-                page.sample(PCC_BACKEND, b"%b,%b" % (labels, more), 1)
+        parsed = node.parsed("llite", device, "pcc", pcc.parse, may_be_empty=True)
+        for backend in () if parsed is None else parsed.rows:
+            more = label_text(path=backend.path, rwid=str(backend.read_write_id), roid=str(backend.read_only_id))
+            page.sample(PCC_BACKEND, b"%b,%b" % (labels, more), 1)
 
 
 PCC_COLLECTOR = Collector("pcc", "backends of the persistent client cache", (PCC_BACKEND,), stateless(collect_pcc))

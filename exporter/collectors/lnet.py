@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from exporter.collector import Collector, stateless
 from exporter.exposition import Counter, Gauge, MetricsPage, label_text
 from exporter.families import FamilyMaker
 from exporter.node import Node
 from lustre.formats import lnet
-from lustre.formats.lnet import Carried, Interface
+from lustre.formats.lnet import Buffer, Carried, Interface
 
 STATS, NIS, PEERS, ROUTES, BUFFERS = "lnet.stats", "lnet.nis", "lnet.peers", "lnet.routes", "lnet.buffers"
 OF_STATS = FamilyMaker("lustre_lnet", (), STATS)
@@ -40,16 +40,12 @@ OMNI_PATH = Gauge(
 
 
 def collect_lnet(node: Node, page: MetricsPage) -> None:
-    if (data := node.read_global(STATS)) is not None:
-        carried = lnet.parse_stats(data)
-        node.skipped_global(STATS, carried.skipped)
+    if (carried := node.parsed_global(STATS, lnet.parse_stats)) is not None:
         _carried(page, MESSAGES, carried.messages)
         _carried(page, BYTES, carried.bytes)
         page.sample(ERRORS, b"", carried.errors)
         page.sample(ALLOCATED, b"", carried.allocated)
-    if (data := node.read_global(NIS)) is not None:
-        nis = lnet.parse_nis(data)
-        node.skipped_global(NIS, nis.skipped)
+    if (nis := node.parsed_global(NIS, lnet.parse_nis)) is not None:
         _interfaces(page, nis.rows)
     for name in OMNI_PATH_NAMES:
         page.sample(OMNI_PATH, label_text(setting=name), node.driver_parameter("hfi1", name))
@@ -89,12 +85,10 @@ PEER_STATES = {b"up": 1, b"down": 0}
 
 
 def collect_lnet_peers(node: Node, page: MetricsPage) -> None:
-    data = node.read_global(PEERS)
-    if data is None:
+    if (parsed := node.parsed_global(PEERS, lnet.parse_peers)) is None:
         return
-    parsed = lnet.parse_peers(data)
     found = {peer.nid: peer for peer in parsed.rows}
-    node.skipped_global(PEERS, parsed.skipped + len(parsed.rows) - len(found))
+    node.skipped_global(PEERS, len(parsed.rows) - len(found))
     for peer in found.values():
         labels = label_text(nid=peer.nid)
         page.sample(PEER_UP, labels, PEER_STATES.get(peer.state))
@@ -119,23 +113,20 @@ ROUTER_BUFFER_CREDITS = OF_BUFFERS.gauge(
 
 
 def collect_lnet_routing(node: Node, page: MetricsPage) -> None:
-    if (data := node.read_global(ROUTES)) is not None:
-        parsed = lnet.parse_routes(data)
+    if (parsed := node.parsed_global(ROUTES, lnet.parse_routes)) is not None:
         ways = {(route.net, route.router): route.up for route in parsed.routes}
-        node.skipped_global(ROUTES, parsed.skipped + len(parsed.routes) - len(ways))
+        node.skipped_global(ROUTES, len(parsed.routes) - len(ways))
         page.sample(ROUTING, b"", None if parsed.routing is None else int(parsed.routing))
         for (net, router), up in ways.items():
             page.sample(ROUTE_UP, label_text(net=net, nid=router), int(up))
-    if (data := node.read_global(BUFFERS)) is not None:
-        _buffers(node, page, data)
+    if (buffers := node.parsed_global(BUFFERS, lnet.parse_buffers)) is not None:
+        _buffers(page, buffers.rows)
 
 
-def _buffers(node: Node, page: MetricsPage, data: bytes) -> None:
+def _buffers(page: MetricsPage, rows: Sequence[Buffer]) -> None:
     """Show one series per size, summed over CPU partitions, because each partition has a share of the buffers."""
-    parsed = lnet.parse_buffers(data)
-    node.skipped_global(BUFFERS, parsed.skipped)
-    for pages in dict.fromkeys(buffer.pages for buffer in parsed.rows):
-        of_size = [buffer for buffer in parsed.rows if buffer.pages == pages]
+    for pages in dict.fromkeys(buffer.pages for buffer in rows):
+        of_size = [buffer for buffer in rows if buffer.pages == pages]
         page.sample(ROUTER_BUFFERS, label_text(pages=str(pages)), sum([buffer.count for buffer in of_size]))
         page.sample(ROUTER_BUFFER_CREDITS, label_text(pages=str(pages)), sum([buffer.credits for buffer in of_size]))
 

@@ -33,13 +33,12 @@ def collect_mgs(node: Node, page: MetricsPage) -> None:
         page.sample(EXPORTS, b"", node.number("mgs", server, "num_exports"))
         page.sample(EVICTIONS, b"", node.number("mgs", server, "eviction_count"))
         for fs in node.children("mgs", server, "live"):
-            if fs not in NO_FILE_SYSTEM and (data := node.read("mgs", server, f"live/{fs}")) is not None:
-                node.skipped("mgs", f"live/{fs}", _put(page, fs, data))
+            if fs not in NO_FILE_SYSTEM and (live := node.parsed("mgs", server, f"live/{fs}", mgs_live.parse)):
+                _put(page, fs, live)
         break  # there is only one
 
 
-def _put(page: MetricsPage, fs: str, data: bytes) -> int:
-    live = mgs_live.parse(data)
+def _put(page: MetricsPage, fs: str, live: mgs_live.Live) -> None:
     for kind in ("MDT", "OST"):
         number = sum([target.startswith(kind.encode()) for target in live.targets])
         page.sample(TARGETS, label_text(fs=fs, kind=kind), number)
@@ -48,7 +47,6 @@ def _put(page: MetricsPage, fs: str, data: bytes) -> int:
     page.sample(
         CLIENTS_WITHOUT_RECOVERY, label_text(fs=fs), live.nonir_clients if (live.nonir_clients or 0) >= 0 else None
     )
-    return live.skipped
 
 
 MGS_FAMILIES = (EXPORTS, EVICTIONS, TARGETS, STATE, CLIENTS_WITHOUT_RECOVERY)
@@ -72,9 +70,7 @@ def collect_mgc(node: Node, page: MetricsPage) -> None:
         labels = label_text(nid=name.removeprefix("MGC"))
         if device.fsname or not name.startswith("MGC"):
             continue
-        if (data := node.read("mgc", name, "import")) is not None:
-            link = import_.parse(data)
-            node.skipped("mgc", "import", link.skipped)
+        if (link := node.parsed("mgc", name, "import", import_.parse)) is not None:
             if link.state is not None:
                 page.sample(MGC_IMPORTS, labels + b',state="%b"' % escape(link.state), 1)
             if link.target_version is not None:

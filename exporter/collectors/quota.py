@@ -134,11 +134,8 @@ def start_quota(context: Context) -> Collect:
 
 
 def _limits(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tuple[str, str], most: int) -> None:
-    data = node.read(*place)
-    if data is None:
+    if (parsed := node.parsed(*place, quota.parse_limits)) is None:
         return
-    parsed = quota.parse_limits(data)
-    node.skipped(place[0], place[2], parsed.skipped)
     is_lqa = place[1].startswith(LQA)
     resource = place[1].removeprefix(LQA).partition("-")[0]
     (hard, soft, granted), unit = (LQA_RESOURCES if is_lqa else LIMITED_RESOURCES)[resource]
@@ -233,21 +230,11 @@ def collect_quota_slave(node: Node, page: MetricsPage) -> None:
 
 def _slaves(node: Node, kind: str, target: str) -> Iterator[tuple[bytes, QuotaSlave]]:
     """Yield the quota state by resource. ``quota_slave`` links to another folder; up to 2.11 it is the only folder."""
-    found = {
-        resource: _read_slave(node, kind, target, f"quota_slave_{resource.decode()}") for resource in SLAVE_RESOURCES
-    }
-    if not any(found.values()) and (slave := _read_slave(node, kind, target, "quota_slave")) is not None:
+    found = {resource: node.parsed(kind, target, f"quota_slave_{resource.decode()}/info", quota.parse_slave)
+             for resource in SLAVE_RESOURCES}
+    if not any(found.values()) and (slave := node.parsed(kind, target, "quota_slave/info", quota.parse_slave)):
         found[slave.resource] = slave
     yield from ((resource, slave) for resource, slave in found.items() if slave is not None and resource)
-
-
-def _read_slave(node: Node, kind: str, target: str, folder: str) -> QuotaSlave | None:
-    data = node.read(kind, target, f"{folder}/info")
-    if data is None:
-        return None
-    slave = quota.parse_slave(data)
-    node.skipped(kind, f"{folder}/info", slave.skipped)
-    return slave
 
 
 def _put_slave(page: MetricsPage, labels: bytes, slave: QuotaSlave) -> None:

@@ -97,11 +97,8 @@ def start(_: Context) -> Collect:
 
 
 def _queues(node: Node, page: MetricsPage, kind: str, name: str) -> None:
-    data = node.read(kind, name, "nrs_policies")
-    if data is None:
+    if (parsed := node.parsed(kind, name, "nrs_policies", nrs_policies.parse)) is None:
         return
-    parsed = nrs_policies.parse(data)
-    node.skipped(kind, "nrs_policies", parsed.skipped)
     for priority in sorted({policy.priority for policy in parsed.rows}):
         labels = label_text(service=name, priority=priority.removesuffix(b"_priority"))
         of_priority = [policy for policy in parsed.rows if policy.priority == priority]
@@ -117,11 +114,8 @@ def _queues(node: Node, page: MetricsPage, kind: str, name: str) -> None:
 
 
 def _rules(node: Node, page: MetricsPage, kind: str, name: str) -> None:
-    data = node.read(kind, name, "nrs_tbf_rule")
-    if data is None:
+    if (parsed := node.parsed(kind, name, "nrs_tbf_rule", nrs_tbf_rule.parse)) is None:
         return
-    parsed = nrs_tbf_rule.parse(data)
-    node.skipped(kind, "nrs_tbf_rule", parsed.skipped)
     first: dict[tuple[bytes, bytes], nrs_tbf_rule.Rule] = {}
     classes: dict[tuple[bytes, bytes], int] = {}
     for rule in parsed.rows:  # one for each CPT

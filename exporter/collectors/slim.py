@@ -102,15 +102,11 @@ _UNKNOWN = b"", -1
 
 def _read_ahead(node: Node, page: MetricsPage) -> None:
     for device, labels in node.mounts():
-        if (data := node.read("llite", device, "read_ahead_stats")) is not None:
-            parsed = read_ahead_stats.parse(data)
-            node.skipped("llite", "read_ahead_stats", parsed.skipped)
+        if (parsed := node.parsed("llite", device, "read_ahead_stats", read_ahead_stats.parse)) is not None:
             counts = dict(zip(parsed.names, parsed.samples, strict=True))
             page.sample(read_ahead.HITS, labels, counts.get(b"hits"))
             page.sample(read_ahead.MISSES, labels, counts.get(b"misses"))
-        if (data := node.read("llite", device, "statahead_stats")) is not None:
-            statahead = statahead_stats.parse(data)
-            node.skipped("llite", "statahead_stats", statahead.skipped)
+        if (statahead := node.parsed("llite", device, "statahead_stats", statahead_stats.parse)) is not None:
             page.sample(read_ahead.STATAHEAD_STARTED, labels, statahead.total)
             page.sample(read_ahead.STATAHEAD_WRONG, labels, statahead.wrong)
         budget = node.number("llite", device, BUDGET, read_ahead.parse_mebibytes)

@@ -55,16 +55,11 @@ SIZES = {
 
 
 def _collect(node: Node, page: MetricsPage) -> None:
-    if (data := node.read_global(POOLS)) is not None:
-        pools = page_pools.parse(data)
-        node.skipped_global(POOLS, pools.skipped)
+    if (pools := node.parsed_global(POOLS, page_pools.parse)) is not None:
         used = pools.accesses or pools.pages
         for name, family in NUMBERS.items() if used else ():
             page.sample(family, b"", getattr(pools, name))
-
-    if (data := node.read_global(BY_SIZE)) is not None:
-        by_size = page_pools.parse_by_size(data)
-        node.skipped_global(BY_SIZE, by_size.skipped)
+    if (by_size := node.parsed_global(BY_SIZE, page_pools.parse_by_size)) is not None:
         for of in by_size.rows:
             for name, family in SIZES.items():
                 page.sample(family, b'size="%d"' % of.size_bytes, getattr(of.pool, name))
