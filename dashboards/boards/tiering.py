@@ -96,12 +96,12 @@ BENEFIT = Row("Effect of acts", (
                Query(f"{VICTIM} (tierd_measured_gain_bytes_per_second{OF_FS})", "{{victim}}"),
                Query(f"{VICTIM} (tierd_expected_gain_bytes_per_second{OF_FS})", "{{victim}} at most"), unit="Bps",
                by_name="victim", overrides=(dashed("at most"),), empty="nothing judged yet"),
-    timeseries("Judged acts", "Acts judged by the victim's throughput, by verdict, in total. Acts that did not help "
-               "are undone. If there are many, the thresholds do not fit this site.",
+    timeseries("Judged acts", "Acts judged by the victim's throughput, by verdict, since tierd started. Acts that did "
+               "not help are undone. If there are many, the thresholds do not fit this site.",
                Query(f"sum by (verdict) (tierd_judgements_total{OF_FS})", "{{verdict}}"), unit="short", stack=True,
                empty=NO_TIERD),
     timeseries("Undone acts", "Default layouts and moves undone because of a verdict, lack of space, or an "
-               "administrator, in total.",
+               "administrator, since tierd started.",
                Query(f"sum(tierd_undone_total{OF_FS})", "undone"), unit="short", empty=NO_TIERD),
 ))
 
@@ -112,11 +112,11 @@ DONE = Row("Acts", (
                stack=True),
     timeseries("Migration throughput", "Bytes per second moved. Compare with the settings in [limits].",
                Query(f"sum(rate(tierd_moved_bytes_total{OF_FS}{RATE}))", "moved"), unit="Bps", empty=NO_TIERD),
-    timeseries("Default layouts set", "Directories with a default layout set by tierd, by outcome, in total.",
+    timeseries("Default layouts set", "Directories that got a default layout, by outcome, since tierd started.",
                Query(f"sum by (outcome) (tierd_default_layouts_total{OF_FS})", "{{outcome}}"), unit="short",
                stack=True),
-    timeseries("Refusals by reason", "Plans that tierd refused, by reason, in total. no-room: the flash pool is too "
-               "small. no-changelog: no reader is registered. sizes-mixed: no component size fits.",
+    timeseries("Refusals by reason", "Plans that tierd refused, by reason, since tierd started. no-room: the flash "
+               "pool is too small. no-changelog: no reader is registered. sizes-mixed: no component size fits.",
                Query(f"sum by (reason) (tierd_refusals_total{OF_FS}) > 0", "{{reason}}"), unit="short", stack=True),
     bars("Pool usage", "Used share of each pool. tierd keeps a tenth of the flash pool free and removes its default "
          "layouts at that limit.",

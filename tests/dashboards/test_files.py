@@ -207,13 +207,13 @@ def test_slowed_streams_are_the_present_ones(uid: str) -> None:
     ({"tierd_observes_only", "tierd_dry_run"}, "observes only"), ({"tierd_held"}, "outside its window"),
     ({"tierd_paused", "tierd_held"}, "PAUSED"), ({"tierd_paused", "tierd_held", "tierd_dry_run"}, "PAUSED"),
     ({"tierd_paused", "tierd_held", "tierd_breaker_open"}, "PAUSED: circuit breaker"),
-    ({"tierd_source_blind", "tierd_learning"}, "BLIND"),
+    ({"tierd_source_blind", "tierd_learning"}, "BLIND"), ({"tierd_draining", "tierd_held"}, "cannot act"),
 ])
 def test_the_state_of_tierd_in_words(flags: set[str], word: str) -> None:
     panel = by_title("lustre-at-a-glance", "tierd")
     (expr,) = [target["expr"] for target in panel["targets"]]
-    weights = {name: int(weight or 1) for weight, name in re.findall(r"(?:(\d+) \* )?(?:max without \(source\) \()?"
-                                                                     r"(tierd_\w+)\{", expr)}
+    weights = {name: int(weight or 1) for weight, name in re.findall(
+        r"(?:(\d+) \* )?(?:max without \(source\) \(|clamp_max\()?(tierd_\w+)\{", expr)}
     code = sum(weights[flag] for flag in flags)
     shown = [m["options"]["result"]["text"] for m in panel["fieldConfig"]["defaults"]["mappings"]
              if m["type"] == "range" and m["options"]["from"] <= code <= m["options"]["to"]]
