@@ -18,7 +18,7 @@ STATE = Row("Exporters", (
     stat("Exporters down", "Exporters that Prometheus cannot scrape.",
          Query(none_of(f"count(up{{{THESE}}} == 0)", FOUND)), unit="short", steps=ANY_IS_BAD),
     stat("Exporters up", "Exporters that Prometheus scrapes.",
-         Query(f"sum({FOUND})"), unit="short", steps=((None, RED), (1, GREEN))),
+         Query(f"sum(max by (instance) ({FOUND}))"), unit="short", steps=((None, RED), (1, GREEN))),
     stat("Failing collectors", "Collectors whose last pass failed. Their metrics are missing. The exporter's page "
          "shows the reason.",
          Query(none_of(f"count(lustre_exporter_collector_success{{{THESE}}} == 0)", FOUND)), unit="short",
@@ -35,20 +35,22 @@ STATE = Row("Exporters", (
 
 COST = Row("Cost", (
     timeseries("Scrape duration", "Scrape duration of the ten slowest nodes.",
-               Query(f"topk(10, scrape_duration_seconds{{{THESE}}})", "{{instance}}"), unit="s", steps=SLOW),
+               Query(f"topk(10, scrape_duration_seconds{{{THESE}}})", "{{instance}} {{job}}"), unit="s", steps=SLOW),
     timeseries("Collector duration", "Duration of each collector on its slowest node, the ten longest.",
                Query(f"topk(10, max by (collector) (lustre_exporter_collector_duration_seconds{{{THESE}}}))",
                      "{{collector}}"), unit="s"),
     timeseries("Samples by node", "The ten nodes with the most samples. Jobs or quotas cause jumps: see --jobs.limit "
                "and --quota.limit.",
-               Query(f"topk(10, scrape_samples_scraped{{{THESE}}})", "{{instance}}"), unit="short"),
+               Query(f"topk(10, scrape_samples_scraped{{{THESE}}})", "{{instance}} {{job}}"), unit="short"),
     timeseries("CPU cores", "CPU cores used by exporters (top ten).",
-               Query(f'topk(10, rate(process_cpu_seconds_total{{{THESE}}}{RATE}))', "{{instance}}"), unit="none"),
+               Query(f"topk(10, max by (instance) (rate(process_cpu_seconds_total{{{THESE}}}{RATE})))", "{{instance}}"),
+               unit="none"),
     timeseries("Memory", "Resident memory of exporters (top ten). The limit in the systemd unit is 1 GiB.",
-               Query(f"topk(10, process_resident_memory_bytes{{{THESE}}})", "{{instance}}"), unit="bytes"),
+               Query(f"topk(10, max by (instance) (process_resident_memory_bytes{{{THESE}}}))", "{{instance}}"),
+               unit="bytes"),
     timeseries("Parameter bytes read", "Bytes per second that the kernel prints for each collector.",
-               Query(f"topk(10, sum by (collector) (rate(lustre_exporter_read_bytes_total{{{THESE}}}{RATE})))",
-                     "{{collector}}"), unit="Bps"),
+               Query(f"topk(10, sum by (collector) (max by (instance, collector) (rate(lustre_exporter_read_bytes_total"
+                     f"{{{THESE}}}{RATE}))))", "{{collector}}"), unit="Bps"),
 ))
 
 TROUBLE = Row("Errors and releases", (
