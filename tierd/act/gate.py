@@ -198,12 +198,12 @@ class Gate:
         ((_, entry),) = self._intend([each])  # a staging counts files that the journal has
         return self.completed_acts.ended(CompletedAct(each.action, why, "the file already has this layout", entry))
 
-    def attend(self) -> list[CompletedAct]:
+    def attend(self, wait_seconds: float = 0.0) -> list[CompletedAct]:
         """Enter outcomes of moves handed over; withdraw those not begun while acts are halted or their job is idle."""
         # movers on other nodes may report a move late, after it was given up and nothing is under way
         if not (self.under_way or self.dispatch.remote):
             return []
-        outcomes = list(self._collect())
+        outcomes = list(self._collect(wait_seconds))
         if self.under_way and (why := self._halt() or self._idle()):
             self.dispatch.withdraw(why)
             outcomes += self._collect()  # those withdrawn

@@ -16,7 +16,7 @@ from httpserver.serving import BackgroundServer, uses_tls
 from tierd import extensions
 from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.dispatch import Dispatch
-from tierd.act.gate import Gate
+from tierd.act.gate import OUTCOME_WAIT_SECONDS, Gate
 from tierd.act.guard import OptOut, SiteGuard
 from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
 from tierd.act.journal.entry import Stamp
@@ -55,6 +55,8 @@ if TYPE_CHECKING:  # a tierd that works alone needs nothing of it
     from tierd.cluster.leader import Candidate
 
 log = logging.getLogger("tierd.daemon")
+STOP_WAITS = 20
+"""Waits of ``OUTCOME_WAIT_SECONDS`` for files that movers are moving when tierd stops. A choice."""
 UNFINISHED_WAITS = 100
 """Tenths of a second to wait for a move that a killed tierd began. It ends in one, unless a server hangs. A choice."""
 
@@ -407,6 +409,11 @@ class Service:
         self.gate.stop()
         with heartbeat(self.renew, BEAT_SECONDS):  # an act under way ends first, and no other tierd may begin meanwhile
             self.activities.stop()
+            # what movers on other nodes have not begun waits for the next start, which would find it unfinished
+            for _ in range(STOP_WAITS):
+                self.gate.attend(OUTCOME_WAIT_SECONDS)
+                if not self.gate.under_way or self.gate.dispatch.trouble():
+                    break
         if self.gate.waiting or len(self._inbox):
             lost = count_of(self.gate.not_persisted, "move") if self.gate.not_persisted else ""
             log.info("queued: %s; the journal keeps them for the next start%s", self._queued(),

@@ -219,11 +219,8 @@ def test_a_new_leader_before_the_exchange_stops_it(world: ClusterWorld) -> None:
 
     calls.__dict__["drop_cache"] = replaced
     mover = world.mover("m1", calls=calls, start=False)
-    world.submit(path)
-    until(lambda: world.dispatch.trouble() is None, "ready")
-    world.gate.pump(world.clock.now() + 0.2)
-    hint(mover)
-    until(lambda: mover.step() != "", "the message is taken")
+    handed_over(world, path)
+    stepping_once(world, mover)
     assert mover.results == {"stale": 1}
     assert world.pool(path) == "hdd"
     assert not world.lustre.descriptors
@@ -236,15 +233,10 @@ def test_a_mover_that_dies_at_a_point_is_replaced(world: ClusterWorld, point: st
     before = {path: world.lustre.contents(path) for path in paths}
     dying = world.mover("dies", dying_at(point), start=False)
     handed_over(world, *paths)
-    hint(dying)
-    died = False
-    try:
-        dying.step()
-    except Died:
-        died = True
-        with world.lock:
-            world.lustre.process_died()
-    assert died
+    with pytest.raises(Died):
+        stepping_once(world, dying)
+    with world.lock:
+        world.lustre.process_died()
     world.mover("replaces")
     found = world.pump_until_empty()
     assert set(found) <= {"done"}
@@ -491,14 +483,11 @@ def test_a_mover_tells_the_bytes_of_what_it_has_moved(world: ClusterWorld) -> No
     """``tierctl movers`` said: 29 done; 0 B copied."""
     mover = world.mover("m1", start=False)
     mover.engine = SilentEngine(mover.engine)  # type: ignore[assignment, arg-type]
-    threads = mover.start()
+    begun(world, mover)
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(*world.files(3, 700), size_bytes=700)
     assert world.pump_until_empty() == {"done": 3}
     assert mover.copied_bytes == 2100
-    mover.stop()
-    for thread in threads:
-        thread.join(5)
 
 
 def test_a_move_without_a_result_is_decided_by_the_file(world: ClusterWorld) -> None:
@@ -506,9 +495,8 @@ def test_a_move_without_a_result_is_decided_by_the_file(world: ClusterWorld) -> 
     paths = world.files(3)
     mover = world.mover("dies", dying_at("publish"), start=False)
     handed_over(world, *paths)
-    hint(mover)
     with pytest.raises(Died):
-        mover.step()
+        stepping_once(world, mover)
     with world.lock:
         world.lustre.process_died()
         world.lustre.rename(paths[0], "/d/renamed")
@@ -528,9 +516,8 @@ def test_a_file_that_was_moved_is_done_whatever_the_next_mover_reports(world: Cl
     dying = world.mover("dies", dying_at("exchanged"), start=False)
     late = world.mover("late", start=False)
     handed_over(world, path)
-    hint(dying)
     with pytest.raises(Died):
-        dying.step()
+        stepping_once(world, dying)
     with world.lock:
         world.lustre.process_died()
         if reported == "refused":
@@ -661,10 +648,7 @@ def test_a_mover_without_lustre_leaves_messages_to_others(
     unmounted = world.mover("unmounted", start=False)
     unmounted.claims = claims(world.folder / "not mounted")
     begun(world, unmounted)
-    until(lambda: reason(world) is None, "ready")
-    paths = world.files(8)
-    world.submit(*paths)
-    world.gate.pump(world.clock.now() + 0.2)
+    handed_over(world, *world.files(8))
     until(lambda: words in world.log[-1], "it has taken a message")
     world.mover("works")
     assert world.pump_until_empty() == {"done": 8}
@@ -679,9 +663,7 @@ def test_a_mover_whose_clock_differs_leaves_messages_to_others(world: ClusterWor
     early.clock = SimpleClock()
     early.clock.ahead = 120.0
     begun(world, early)
-    until(lambda: reason(world) is None, "ready")
-    world.submit(*world.files(4))
-    world.gate.pump(world.clock.now() + 0.2)
+    handed_over(world, *world.files(4))
     until(lambda: early.results, "it has taken a message")
     if others:
         world.mover("works")

@@ -21,6 +21,7 @@ from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.mover import Mover
 from tierd.config.act import ClaimSettings
+from tierd.daemon.client import ask
 from tierd.simulation.world import VirtualClock
 
 
@@ -100,6 +101,20 @@ def test_records_of_moves_on_other_nodes_are_tierds_own(leader: Leader, nid: str
     leader.run_until_said("MOVED", before=300)
     leader.run(leader.cluster.now + 15)  # more files, and their records
     assert leader.service.daemon.table.other_mover_in("/proj/ingest", 0.0) == mover
+
+
+def test_moves_that_no_mover_has_begun_wait_over_a_restart(leader: Leader) -> None:
+    """They were found unfinished: an order lost them at each reload."""
+    paths = [f"/proj/keep/{number}" for number in range(30)]
+    for path in paths:
+        leader.cluster.make_file(path, 700_000)
+    ask(leader.socket, {"request": "promote", "path": "/proj/keep"})
+    leader.mover.describe()
+    Site.run(leader, until=10)
+    assert leader.service.gate.under_way
+    leader.restart()
+    leader.run(until=60)
+    assert all("flash" in str(leader.filesystem.layout(path)) for path in paths)
 
 
 def test_without_nats_the_leader_plans_nothing_and_says_so(
