@@ -112,6 +112,10 @@ def test_the_exporter_may_read_and_nothing_else() -> None:
     assert {"DynamicUser", "ProtectSystem"}.isdisjoint(name for name, _ in settings)
 
 
+def test_a_reload_of_an_exporter_that_starts_does_not_end_it() -> None:
+    assert ("RestartForceExitStatus", "SIGHUP") in pairs(EXPORTER.name)
+
+
 def test_a_unit_with_a_limit_for_its_session_may_write_the_value() -> None:
     limited = [pairs(name) for name in UNITS if "LimitNICE" in dict(pairs(name))]
     assert not any(("BindReadOnlyPaths", "/proc /sys") in settings for settings in limited)
