@@ -90,8 +90,8 @@ def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Js
     try:
         with working(str(request["request"])) if request["request"] in SLOW else nullcontext():
             found = ask(socket_of(chosen), request)
-            answer = decode(found)
-    except (ControlError, ValueError) as error:
+            answer = understood(decode, found)
+    except ControlError as error:
         print(printable(str(error)), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -181,12 +181,9 @@ def bar(title: str, total: float) -> Iterator[Callable[[float], None]]:
         yield lambda _: None
         return
     from rich.console import Console  # noqa: PLC0415 -- only on terminals
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415 -- only on terminals
 
-    console = Console(file=sys.stderr)
-    percent = TextColumn("{task.percentage:3.0f}%")
-    columns = TextColumn("{task.description}"), BarColumn(), percent, TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=total)
         yield lambda done: progress.update(task, completed=done)
 
@@ -210,7 +207,7 @@ def ask_and_wait(chosen: argparse.Namespace, ask_it: Callable[[], int], *, waits
 
 
 def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: Event | None = None) -> int:
-    """Poll the status; 0 when the queue is empty, 1 when it is held or tierd does not answer.
+    """Poll the status; 0 when the queue is empty, 1 when it is held or tierd does not answer, 130 after Ctrl-C.
 
     ``before`` has the number of acts by outcome at the start; the difference is printed.
     """
@@ -231,7 +228,7 @@ def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: E
         return 1
     except KeyboardInterrupt:
         print("stopped waiting; tierd continues", file=sys.stderr)
-        return 1
+        return INTERRUPTED
     if status.held:
         print(printable(f"held: {status.held}; {moves_left(status)} left in the queue"), file=sys.stderr)
         return 1
@@ -260,10 +257,15 @@ def status_of(chosen: argparse.Namespace) -> StatusAnswer:
     """The queue of the daemon. Raises ControlError."""
     from tierd.daemon.answers import StatusAnswer  # noqa: PLC0415 -- tierctl submit needs none
 
+    return understood(StatusAnswer.from_json, ask(socket_of(chosen), {"request": "status"}))
+
+
+def understood(decode: Callable[..., A], *found: Json) -> A:
+    """What is decoded of answers. Raises ControlError if they lack something, as after an upgrade of tierctl alone."""
     try:
-        return StatusAnswer.from_json(ask(socket_of(chosen), {"request": "status"}))
+        return decode(*found)
     except ValueError as error:
-        raise ControlError(str(error)) from error
+        raise ControlError(f"tierd runs another release than tierctl: restart it ({error})") from error
 
 
 def moves_left(status: StatusAnswer) -> int:

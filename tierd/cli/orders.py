@@ -59,7 +59,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def nonempty_path(path: str) -> str:
     """A path that is not empty. A script with an unset variable must not move the current directory."""
     if not path:
-        raise argparse.ArgumentTypeError("an empty path")
+        raise argparse.ArgumentTypeError("the path is empty")
     return path
 
 

@@ -45,8 +45,8 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         path = client.socket_of(chosen)
         found = [ask(path, request) for request in source.requests]
-        head, tables = source.shown(*found)
-    except (ControlError, ValueError) as error:
+        head, tables = client.understood(source.shown, *found)
+    except ControlError as error:
         print(printable(str(error)), file=sys.stderr)
         return 1
     if live:

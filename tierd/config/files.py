@@ -40,7 +40,7 @@ def parse_file(data: bytes, name: str) -> TomlFile:
 
 def file_and_drop_ins(path: Path) -> tuple[Path, ...]:
     """The file and its drop-ins in the order of merging. Hidden files, which editors make, are ignored."""
-    found = sorted(p for p in path.with_suffix(".d").glob("*.toml") if not p.name.startswith("."))
+    found = sorted(p for p in (path.parent / f"{path.stem}.d").glob("*.toml") if not p.name.startswith("."))
     return (path, *found)
 
 

@@ -231,13 +231,13 @@ class ChangingRequests:
 def from_root(mount: str, path: str) -> str:
     """Normalize a path below the mount point, or from the root of the file system. Raises ValueError."""
     if not path:
-        raise ValueError("an empty path")
+        raise ValueError("give a path: it is empty")
     inner = below(mount, path)
     if not inner.startswith("/") and inner:
         raise ValueError(f"{path!r}: give the whole path, below {mount} or from the root of the file system")
     inner.encode("utf-8", "surrogateescape")  # raises ValueError for a lone surrogate
     if {".", ".."} & set(inner.split("/")) or "\0" in inner:
-        raise ValueError(f"{path!r}: a path without . and .. in it")
+        raise ValueError(f"{path!r}: give a path without . and .. in it")
     return "/" + "/".join(part for part in inner.split("/") if part)
 
 

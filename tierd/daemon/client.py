@@ -19,6 +19,7 @@ TROUBLES: Mapping[type[Exception], tuple[str, bool]] = {
     ConnectionRefusedError: ("no process listens; run systemctl start tierd", True),
     PermissionError: ("not allowed: tierd answers only root and users named in [control]", False),
     BlockingIOError: ("control socket busy; try again", True),
+    json.JSONDecodeError: ("another program than tierd answers there, or another release", False),
     TimeoutError: ("no answer within {seconds:g} s; see journalctl -u tierd", True),
 }
 """What to do about an error, and whether the same request may be answered later."""

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from httpserver.connections import SLOW_SECONDS
 from tests.tierd.site import Site
 from tierd.cli import client
-from tierd.cli.tierctl import parser
+from tierd.cli.tierctl import main, parser
 from tierd.config.settings import ControlSettings
 from tierd.daemon.answers import Json
 from tierd.daemon.changes import CHANGING_REQUESTS
@@ -352,3 +352,10 @@ def test_a_closed_connection_is_explained(path: str) -> None:
         threading.Thread(target=hang_up).start()
         with pytest.raises(ControlError, match=r"connection closed without reply: tierd is stopping"):
             ask(path, {"request": "status"})
+
+
+def test_an_answer_of_another_release_is_explained(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    server = ControlServer(path, lambda _: {"finding": 3})
+    assert main(["explain", "F3", "--socket", path]) == 1
+    server.close()
+    assert capsys.readouterr().err.startswith("tierd runs another release than tierctl: restart it (")

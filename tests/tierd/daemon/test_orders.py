@@ -146,26 +146,32 @@ def test_a_file_keeps_the_stripes_that_it_has_not_those_that_it_would_get_if_it_
 def test_a_wait_for_the_queue_includes_moves_under_way(capsys: pytest.CaptureFixture[str],
                                                        site: Site, tmp_path: Path) -> None:
     idle = {**ask(site.socket, {"request": "status"}), "waiting_moves": 0, "outcomes": {}, "under_way_moves": 0}
-    answers = [idle | {"under_way_moves": 1}, idle | {"outcomes": {"migrate gave-way": 1}, "needless_moves": 3}]
+    busy = idle | {"under_way_moves": 1}
+    answers = [busy, idle | {"outcomes": {"migrate gave-way": 1}, "needless_moves": 3}, busy]
     server = ControlServer(str(tmp_path / "s"), lambda _: answers.pop(0))
     chosen = parser().parse_args(["promote", "/a", "--socket", str(tmp_path / "s"), "--wait"])
-    assert client.wait_for_queue(chosen, {}, Immediate()) == 0
+    nap = Immediate()
+    assert client.wait_for_queue(chosen, {}, nap) == 0
+    nap.set()
+    assert client.wait_for_queue(chosen, {}, nap) == client.INTERRUPTED
     server.close()
     assert capsys.readouterr().out == "ended while waiting: 1 migrate gave-way, 3 needed no act\n"
 
 
 class Immediate(threading.Event):
-    """Nobody waits."""
+    """Nobody waits. Ctrl-C comes at once if it is set."""
 
     def wait(self, timeout: float | None = None) -> bool:
+        if self.is_set():
+            raise KeyboardInterrupt
         return False
 
 
 def test_an_empty_path_is_a_slip_and_not_the_present_folder(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["promote", "", "--socket", site.socket])
-    assert "an empty path" in capsys.readouterr().err
-    assert failed(capsys, "submit", "", site=site) == "an empty path\n"
+    assert "the path is empty" in capsys.readouterr().err
+    assert failed(capsys, "submit", "", site=site) == "give a path: it is empty\n"
 
 
 def test_an_order_of_no_bytes_is_a_slip(capsys: pytest.CaptureFixture[str]) -> None:
