@@ -6,7 +6,7 @@ The daemon is asked in a thread, so keys work while it does not answer. All that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from threading import Thread
 from typing import ClassVar
@@ -22,11 +22,9 @@ from textual.widgets import DataTable, Footer, Input, Sparkline, Static
 from tierd.cli.client import time_text
 from tierd.cli.top_tables import COLUMN_GAP, Past, Rows, Source, cases_of, rate_rows
 from tierd.clock import SystemClock
-from tierd.daemon.answers import AboutAnswer, Json, RatesAnswer
+from tierd.daemon.answers import AboutAnswer, Ask, Json, RatesAnswer
 from tierd.text import bytes_text, printable
 
-Ask = Callable[[Json], Json]
-"""Asks the daemon. Raises OSError and ValueError."""
 LEAST_SECONDS = 0.2
 ANSWER_SECONDS = 10.0
 """Limit of one request."""

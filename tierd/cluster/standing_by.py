@@ -17,7 +17,7 @@ from httpserver.metrics import WebConfigMetrics
 from tierd.act.dispatch import RemoteStandby
 from tierd.config.settings import Settings
 from tierd.daemon import metrics, web
-from tierd.daemon.answers import Json, StandbyAnswer, to_json
+from tierd.daemon.answers import Ask, Json, StandbyAnswer, to_json
 from tierd.daemon.changes import CHANGING_REQUESTS
 from tierd.daemon.control import ControlServer
 from tierd.daemon.metrics import gauge
@@ -48,7 +48,7 @@ def standby_families(now: RemoteStandby, web_config: WebConfigFile | None, *, co
 class StandbyApp(web.App):
     """The port of a standby: the status as text instead of the pages."""
 
-    def __init__(self, registry: CollectorRegistry, ask: web.Ask, alive: Callable[[], bool],
+    def __init__(self, registry: CollectorRegistry, ask: Ask, alive: Callable[[], bool],
                  page: Callable[[], str]) -> None:
         super().__init__(registry, ask, alive, lambda: None)
         self._text = page

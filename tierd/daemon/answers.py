@@ -8,7 +8,7 @@ The module imports little: ``tierctl status`` must start quickly on a loaded nod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -19,6 +19,8 @@ from tierd.text import bytes_text, count_of, quoted, rate_text, regained_text, s
 
 Json = Mapping[str, object]
 """A JSON object."""
+Ask = Callable[[Json], Json]
+"""The answer to a request. Raises ValueError for an unknown or invalid one, and an error if nobody answers."""
 DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
 
 

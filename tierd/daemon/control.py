@@ -20,12 +20,10 @@ from pathlib import Path
 from httpserver.connections import BoundedThreads, Connections, Slot
 from tierd.act.orders import TryAgainError
 from tierd.config.settings import ControlSettings
-from tierd.daemon.answers import Json, NoAnswerError
+from tierd.daemon.answers import Ask, Json, NoAnswerError
 from tierd.daemon.client import TIMEOUT_SECONDS, ControlError
 from tierd.daemon.users import name_of
 
-Handle = Callable[[Json], Json]
-"""Answers a request. Raises ValueError, with a message for the client, for an unknown request. Many threads call it."""
 _CHANGE_REQUEST_MAX_BYTES = 8 << 20
 """Limit of a request from users who may change something: a thousand paths at once."""
 _READ_REQUEST_MAX_BYTES = 1 << 16
@@ -87,7 +85,7 @@ class ControlServer(BoundedThreads, socketserver.UnixStreamServer):
     request_queue_size = 128
     """Robinhood may connect many times a second."""
 
-    def __init__(self, path: str, handle: Handle, access: ControlSettings | None = None, changing: Collection[str] = (),
+    def __init__(self, path: str, handle: Ask, access: ControlSettings | None = None, changing: Collection[str] = (),
                  staging: Collection[str] = (), peer_of: Callable[[socket.socket], Peer] = Peer.of) -> None:
         self._path = Path(path)
         self._access, self._changing, self._staging = access or ControlSettings(), changing, staging

@@ -40,7 +40,6 @@ LONGEST_TEXT = 1024
 HISTORY_ROWS, STORY_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
 HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since", "last")
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-Ask = Callable[[answers.Json], answers.Json]
 NAMED = re.compile(r"/(?:case/(?=F)|order/(?=[DO]))([FDO][0-9]{1,17})|/drain/([\w.-]+)")
 """Paths of a finding, an order, or the drain of a target."""
 BUTTONS: Mapping[str, tuple[str, Callable[[answers.Json], answers.ChangeAnswer]]] = {
@@ -83,7 +82,7 @@ class PageError(Exception):
 class Pages:
     """Renders the pages. ``ask`` answers like the control socket."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: answers.Ask) -> None:
         self._ask = ask
         self.assets = load_assets()
         self._jinja = environment()

@@ -23,7 +23,7 @@ from httpserver.connections import ADDRESS_SHARE, Connections
 from httpserver.server import Address, Server
 from httpserver.serving import BackgroundServer
 from tierd.config.settings import WebSettings
-from tierd.daemon.answers import Json, NoAnswerError, to_json
+from tierd.daemon.answers import Ask, NoAnswerError, to_json
 from tierd.daemon.page import PageError, Pages, Viewer
 from tierd.daemon.requests import Handler
 from tierd.text import printable
@@ -44,7 +44,6 @@ HEADERS = (
     ("Referrer-Policy", "same-origin"),
     ("X-Content-Type-Options", "nosniff"),
 )
-Ask = Callable[[Json], Json]
 
 
 def token_of(user: str, key: bytes) -> str:

@@ -15,10 +15,10 @@ from textual.pilot import Pilot
 
 from tests.tierd.site import Site, shown
 from tierd.cli import client
-from tierd.cli.top_app import Ask, TopApp
+from tierd.cli.top_app import TopApp
 from tierd.cli.top_tables import Now, Past, Source
 from tierd.clock import SystemClock
-from tierd.daemon.answers import Json
+from tierd.daemon.answers import Ask, Json
 from tierd.daemon.client import ControlError, ask
 
 LIMIT_SECONDS = 60.0

@@ -14,10 +14,9 @@ from contextlib import suppress
 
 from tierd.cli import client
 from tierd.clock import SystemClock
-from tierd.daemon.answers import JobSummaryAnswer, PrepareAnswer, StagingsAnswer
+from tierd.daemon.answers import JobSummaryAnswer, Json, PrepareAnswer, StagingsAnswer
 from tierd.daemon.client import ControlError, ask
 
-Json = Mapping[str, object]
 PATIENCE_SECONDS = 30.0
 """Time for which tierd may give no answer, for example while it restarts."""
 MAX_PATIENCE_SECONDS = 600.0
