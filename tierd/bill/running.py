@@ -40,7 +40,7 @@ class Bill(Extension):
     def step(self) -> None:
         daemon, now = self._daemon, self._clock.now()
         holding = {finding.key: finding for finding in daemon.findings if finding.evidence.of_stream is not None}
-        tracks = daemon.observer.tracks
+        tracks = daemon.engine.tracks.known
         with self._lock:
             for finding in holding.values():
                 if (number := daemon.log.known_number(finding)) and finding.victim in tracks:

@@ -59,7 +59,7 @@ class Brake(Extension):
             for braked in list(self._braked.values()):
                 known = self._serving(limit.finding for limit in braked.limits.values())
                 if is_new:
-                    braked.update(windows[-1], self._daemon.observer.tracks, known, len(self._jobs_of(braked)))
+                    braked.update(windows[-1], self._daemon.engine.tracks.known, known, len(self._jobs_of(braked)))
                 end = (("tierd may not act now", 0.0) if not 0 <= now - self._sure_at < SURE_SECONDS else
                        ("tbf was stopped, or no agent is running", 0.0) if not known else
                        ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
@@ -102,7 +102,8 @@ class Brake(Extension):
         job, number = finding.aggressor, self._daemon.log.known_number(finding)
         known = self._serving([finding])
         load, stream = load_of(job, self._daemon.windows[-1]), finding.evidence.of_stream
-        limit = limit_of(finding, stream, self._daemon.observer.tracks.get(finding.victim), load) if stream else None
+        track = self._daemon.engine.tracks.known.get(finding.victim)
+        limit = limit_of(finding, stream, track, load) if stream else None
         braked = self._braked.get(job) or BrakedJob(number=number, finding=finding, began_at=now, before=load, now=load)
         if limit is None or not number:
             return

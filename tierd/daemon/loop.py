@@ -128,7 +128,7 @@ class Daemon:
         self.undoing = CaseUndo(parts, self.store, self.log)
         """Undoes acts, also by order of an administrator."""
         self._judge = Judge(parts, self.store, self.undoing, self.log, facts=lambda: self.facts.known,
-                            history=lambda: (self.observer.windows, self.observer.tracks))
+                            history=lambda: (self.observer.windows, self.engine.tracks.known))
         gate.on_begin = echo.moved
         gate.queue.note_streams(None)
         gate.hold_directories(self.table.unchecked)
@@ -194,7 +194,7 @@ class Daemon:
             with self._log_filesystem_errors("plans"):
                 sole_mover, state = "mover" not in self.faults, self._gate.operating_state
                 if sole_mover and "changelog" not in self.faults and not state.held and not state.draining:
-                    self.remediations.act(self.observer.fresh)
+                    self.remediations.act(self.findings)
                 # these were planned before the restart: neither a drain nor missing records stop them
                 if sole_mover and not state.held:
                     self.remediations.requeue()
@@ -309,7 +309,6 @@ class Daemon:
         self.log.take_over(memory.known)
         self.observer.findings = self.engine.take_over(memory.engine, self.log.known.numbers)
         self.observer.windows = self.engine.history.windows
-        self.observer.tracks = self.engine.tracks.known
         for finding in self.observer.findings:
             if self.store.get(finding.key) is None:
                 known = judged_remediation(self.parts.journal, self.log.known.numbers[finding.key], finding)

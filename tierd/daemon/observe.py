@@ -7,7 +7,7 @@ jobs at work, so that their usual throughput is known without waiting.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tierd.act.guard import JobCheck
 from tierd.arrays import any_at_work
@@ -16,7 +16,6 @@ from tierd.daemon.log import FindingLog
 from tierd.daemon.node import AskHistory, DaemonParts
 from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.detect.attribution import ACTIVE_SECONDS
-from tierd.detect.gain import StreamTrack
 from tierd.engine import CycleFindings, Engine
 from tierd.loads import CLOSES, READS, Loads, NamespaceLoads
 from tierd.model import Action, Finding, FindingKey, Window
@@ -66,10 +65,7 @@ class Observer:
         """Time of the last reading; None if there is no earlier one to compare it with."""
         self.windows: Sequence[Window] = engine.history.windows
         """The history as of the last reading, oldest window first."""
-        self.tracks: Mapping[str, StreamTrack] = engine.tracks.known
         self.findings: tuple[Finding, ...] = ()
-        self.fresh: tuple[Finding, ...] = ()
-        """Findings of the last cycle; empty while tierd is blind."""
 
     def read(self) -> Window | None:
         """Read the counters. None if there is no earlier reading to compare with, or nothing was read again since."""
@@ -78,7 +74,7 @@ class Observer:
             reading = self._source.reading()
         except OSError as error:
             self._metadata.forget()
-            self._last, self.blind, self.fresh = None, True, ()  # changes across a gap are not compared
+            self._last, self.blind = None, True  # changes across a gap are not compared
             self._log.fault("blind", f"blind: {error}; tierd does nothing until it can read the counters again")
             return None
         self.blind = False
@@ -158,11 +154,11 @@ class Observer:
         for name in policies():
             failed = faults_of(name)
             self._log.fault(f"policy {name}", failed and f"policy {name} failed: {failed}")
-        self.windows, self.tracks = self._engine.history.windows, self._engine.tracks.known
+        self.windows = self._engine.history.windows
         self._store.device_time = self._engine.device_time
         with self._store.lock, self._log.at_once():
             self._log_changes(result, seen.end)
-        self.findings = self.fresh = result.findings
+        self.findings = result.findings
         return seen
 
     def _learn(self, ask: AskHistory, seen: Window) -> None:
