@@ -19,7 +19,7 @@ from pathlib import Path
 from simulator.scenarios.scenario import Scenario, library
 from stack import demo, services
 from stack.demo import CYCLE_SECONDS, free_port, running_site
-from stack.services import Options, Ports, StartError, program, run_until_stopped
+from stack.services import Options, Ports, program, run_until_stopped
 from tierd.clock import SystemClock
 from tierd.daemon.client import ask
 from tierd.logs import heard
@@ -41,7 +41,7 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
     """Start all programs, then the simulated site; run cycles, and stop everything in reverse order."""
     missing = [name for name in ("prometheus", "alertmanager") if not shutil.which(name)]
     if missing:
-        raise StartError(f"{' and '.join(missing)}: not on the PATH; `make stack` installs them")
+        raise OSError(f"{' and '.join(missing)}: not on the PATH; `make stack` installs them")
     ports = Ports(*(free_port(options.port(usual)) for usual in (9169, 9170, 9090, 9093, 3000)))
     begun = clock.now()
     introduced = False

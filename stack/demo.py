@@ -185,7 +185,7 @@ def free_port(wanted: int) -> int:
 def running_exporter(root: Path, port: int, clock: Clock) -> Iterator[str]:
     """Run the exporter as a process over the parameter files below ``root``; yields its URL when it answers.
 
-    Its log is ``exporter.log`` next to ``root``. Raises StartError.
+    Its log is ``exporter.log`` next to ``root``. Raises OSError.
     """
     port = free_port(port)
     url = f"http://127.0.0.1:{port}/metrics"

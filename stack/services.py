@@ -187,10 +187,6 @@ def first_page(base: str, paths: Sequence[str], without: str = "\0") -> str:
     return ""
 
 
-class StartError(RuntimeError):
-    """A program did not start. The message has its URL and the end of its log."""
-
-
 def started(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
     """Start a program with its output in a file. It ends with this process, even if that is killed."""
     tied = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
@@ -214,7 +210,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 @contextmanager
 def program(command: Sequence[str], ready: str, log: Path, clock: Clock,
             environment: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program until the block ends. The block starts when the program's URL answers. Raises StartError."""
+    """Run a program until the block ends. The block starts when the program's URL answers. Raises OSError."""
     process = started(command, log, environment)
     try:
         await_answer(process, ready, log, clock)
@@ -224,7 +220,7 @@ def program(command: Sequence[str], ready: str, log: Path, clock: Clock,
 
 
 def await_answer(process: subprocess.Popen[bytes], url: str, log: Path, clock: Clock) -> None:
-    """Wait until a URL answers. Raises StartError if the program ends, or after START_TIMEOUT_SECONDS."""
+    """Wait until a URL answers. Raises OSError if the program ends, or after START_TIMEOUT_SECONDS."""
     until = clock.now() + START_TIMEOUT_SECONDS
     while True:
         try:
@@ -233,7 +229,7 @@ def await_answer(process: subprocess.Popen[bytes], url: str, log: Path, clock: C
         except OSError as error:
             stopped = process.poll() is not None or clock.wait(0.2)
             if stopped or clock.now() > until:
-                raise StartError(f"{url} does not answer: {log.read_text(errors='replace')[-1000:]}") from error
+                raise OSError(f"{url} does not answer: {log.read_text(errors='replace')[-1000:]}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +262,7 @@ def run_until_stopped(prog: str, description: str, arguments: Sequence[str] | No
     try:
         with tempfile.TemporaryDirectory(prefix="lustre-stack-") as folder:
             run(Path(folder), clock, options)
-    except (OSError, StartError) as error:
+    except OSError as error:
         print(error, file=sys.stderr)
         return 1
     print("\nStopped. All temporary files are deleted.")
