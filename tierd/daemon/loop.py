@@ -109,7 +109,6 @@ class Daemon:
         self._costs_stored_at = 0.0
         self._seen: float | None = None
         """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
-        self._seen_at = 0.0
         self._opt_outs_readable = False
         self.log = FindingLog(journal, node.clock)
         self.counters = self.log.counters
@@ -170,7 +169,7 @@ class Daemon:
             self._gate.queue.note_streams(self.engine.streamed_targets)
             self._job_work.note(newest)
             self.remediations.drop_moves_of_departed_jobs()
-        now = self._seen_at = self.counters.last_cycle_at = self._clock.now()
+        now = self.counters.last_cycle_at = self._clock.now()
         self._seen = self.observer.seen
         self.counters.cycles += 1
         self.counters.cycle_seconds = now - begun
@@ -259,7 +258,7 @@ class Daemon:
     @property
     def stale_for(self) -> float:
         """Age of the last reading in seconds, if it is too old to act on; otherwise 0."""
-        age = self._clock.now() - self._seen_at
+        age = self._clock.now() - self.counters.last_cycle_at
         limit = self._settings.sense.stale_seconds + self._settings.sense.cycle_seconds
         return age if self._seen is not None and age > limit else 0.0
 
