@@ -21,6 +21,7 @@ from simulator.settings import recorded_test_bed
 from stack import demo
 from tests.operation.browser import Browser
 from tierd.act.movers.inspection import PortMover
+from tierd.config.settings import Settings
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files
@@ -55,7 +56,7 @@ def demonstration(folder: Path, dry_run: bool) -> Iterator[tuple[Cluster, Servic
     """The cluster of ``make demo`` with tierd, in virtual time."""
     cluster = Cluster(recorded_test_bed(hdd_ios_per_second=demo.DISK_IOPS), library("demo").jobs)
     filesystem = SimulatedFilesystem(cluster)
-    chosen = demo.settings()
+    chosen = demo.quick(Settings())
     act = replace(chosen.act, dry_run=dry_run, journal=f"{folder}/journal.sqlite", socket="tierd.sock",
                   pause_file=f"{folder}/pause")
     sense = replace(chosen.sense, cycle_seconds=demo.CYCLE_SECONDS)

@@ -24,7 +24,6 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
-from stack import demo
 from stack.demo import DISK_IOPS, free_port, running_exporter, tierctl_command
 from stack.services import Options, run_until_stopped, started, stop
 from stack.shared import SharedCluster
@@ -166,30 +165,17 @@ def tierd_role(kind: str, name: str, folder: Path, addresses: Addresses, exporte
 
 
 def configuration(name: str, folder: Path, addresses: Addresses, files_per_second: float) -> str:
-    """The configuration file of a process. Times of cluster and claim are the defaults."""
-    quick = demo.settings()
+    """The configuration file of a process, without the times of a demonstration, which :mod:`stack.role` sets."""
     port = addresses.pages.get(name, 0)
     servers = ", ".join(f'"{server}"' for server in addresses.servers)
     return f"""\
 [filesystem]
 mount = "/mnt/lustre"
 [act]
-dry_run = false
-pause_file = ""
 journal = "{folder}/{name}.sqlite"
 socket = "{folder}/{name}.sock"
-[sense]
-cycle_seconds = {quick.sense.cycle_seconds}
-[noisy_neighbour]
-recent_seconds = {quick.noisy_neighbour.recent_seconds}
-[small_files_to_flash]
-settle_seconds = {quick.small_files_to_flash.settle_seconds}
 [limits]
 files_per_second = {files_per_second}
-[verify]
-settle_seconds = {quick.verify.settle_seconds}
-judge_seconds = {quick.verify.judge_seconds}
-harm_seconds = {quick.verify.judge_seconds}
 [movers]
 at_once = 2
 [reader]

@@ -56,17 +56,16 @@ DISK_IOPS = 60
 """I/Os per second of each disk. With 40, as on the recorded test bed, the stream alone nearly saturates the disks."""
 
 
-def settings() -> Settings:
+def quick(settings: Settings) -> Settings:
     """Settings for a demonstration of two minutes: cycles of two seconds, and a verdict after half a minute."""
-    defaults = load(None)
     return replace(
-        defaults,
-        act=replace(defaults.act, dry_run=False, pause_file=""),
-        sense=replace(defaults.sense, cycle_seconds=CYCLE_SECONDS),
-        noisy_neighbour=replace(defaults.noisy_neighbour, recent_seconds=12.0),
-        small_files_to_flash=replace(defaults.small_files_to_flash, settle_seconds=4.0),
-        limits=replace(defaults.limits, files_per_second=4.0, bytes_per_second=4e6),
-        verify=replace(defaults.verify, settle_seconds=4.0, judge_seconds=16.0),
+        settings,
+        act=replace(settings.act, dry_run=False, pause_file=""),
+        sense=replace(settings.sense, cycle_seconds=CYCLE_SECONDS),
+        noisy_neighbour=replace(settings.noisy_neighbour, recent_seconds=12.0),
+        small_files_to_flash=replace(settings.small_files_to_flash, settle_seconds=4.0),
+        limits=replace(settings.limits, files_per_second=4.0, bytes_per_second=4e6),
+        verify=replace(settings.verify, settle_seconds=4.0, judge_seconds=16.0),
     )
 
 
@@ -107,7 +106,7 @@ def running_site(
     root = folder / "node"
     with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, exporter_port, clock) as url:
         filesystem = SimulatedFilesystem(cluster)
-        chosen = settings()
+        chosen = quick(load(None))
         control = f"{folder}/tierd.sock"
         act = replace(chosen.act, journal=f"{folder}/journal.sqlite", socket=control)
         node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=scrape_fixed_list([url], clock, 5.0),

@@ -11,13 +11,14 @@ import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from httpserver.config import WebConfigFile
 from lustre.fid import Fid
 from lustre.layout.model import Layout, same_shape
-from stack.demo import user_name
+from stack.demo import quick, user_name
 from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.movers.inspection import PortMover
@@ -93,7 +94,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run ``ROLE CONFIG SOCKET EXPORTER`` until a signal."""
     role, config, shared, exporter = arguments
     log_to_standard_error()
-    settings = load(Path(config))
+    read = load(Path(config))
+    settings = replace(quick(read), limits=read.limits)
     node = Node(settings, Path(shared), exporter)
     if role == "mover":
         return serve_mover(settings, node.mover)

@@ -74,7 +74,7 @@ def story(folder: Path) -> list[str]:
     said: list[str] = []
     cluster = simulator.fluid.cluster.FluidCluster(simulator.settings.recorded_test_bed(), jobs)
     with import_module("tierd.logs").heard(said.append):
-        world.wire(cluster, demo.settings(), folder, False, None).run(until=70)
+        world.wire(cluster, demo.quick(demo.load(None)), folder, False, None).run(until=70)
     return said
 
 
