@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import compress
 from operator import itemgetter
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from exporter import templates
 from exporter.connection_families import ClientFamilies, ConnectionFamilies, Sample, client_families
@@ -19,7 +19,7 @@ from exporter.mounts import ClientDevice
 from exporter.node import Node, NodeSnapshot
 from exporter.pools import PoolMembership
 from exporter.rpc_stats import RpcFamilies, directions
-from exporter.sources import NEIGHBOURS, Columns, Lines, Rendered, SampleLines, Source, stats_renderer
+from exporter.sources import NEIGHBOURS, Columns, Lines, Rendered, Source, sample_lines, stats_renderer
 from exporter.templates import Row, fill_numbers
 from exporter.totals import (
     Contribution,
@@ -55,13 +55,12 @@ class ConnectionsByTarget:
 class _ImportOfDevice:
     """Renders the ``import`` of one device."""
 
-    __slots__ = ("_families", "_labels", "_shared", "_words")
+    __slots__ = ("_families", "_labels", "_shared")
 
     def __init__(self, families: ConnectionFamilies, shared: Callable[..., ImportTemplates], labels: bytes) -> None:
         self._shared = shared
         self._families = families
         self._labels = labels
-        self._words = SampleLines(labels)
 
     def __call__(self, data: bytes) -> Rendered:
         families, link = self._families, import_.parse(data)
@@ -71,7 +70,7 @@ class _ImportOfDevice:
             known = tuple([number for number in numbers if number is not None])
             return Rendered(Row(shared[0], (shared[1], self._labels, known)), link.skipped)
         samples: list[Sample] = [*families.import_gauges(link), *families.import_counters(link)]
-        return Rendered(tuple(self._words.lines(samples)), link.skipped)
+        return Rendered(sample_lines(self._labels, samples), link.skipped)
 
 
 ImportTemplates = tuple[tuple[Family, ...], tuple[bytes, ...]] | None
@@ -127,14 +126,13 @@ class ClientsByTarget:
 class _RpcsOfDevice:
     """Renders the ``rpc_stats`` of one device."""
 
-    __slots__ = ("_families", "_form", "_forms", "_gauges", "_labels")
+    __slots__ = ("_families", "_form", "_forms", "_labels")
 
     def __init__(self, families: RpcFamilies, forms: Forms[RpcForm], labels: bytes) -> None:
         self._families = families
         self._forms = forms
         self._labels = labels
         self._form: RpcForm | None = None
-        self._gauges = SampleLines(labels)
 
     def __call__(self, data: bytes) -> Rendered:
         found = self._forms.read(data, self._form)
@@ -147,7 +145,7 @@ class _RpcsOfDevice:
     def _of_words(self, data: bytes) -> Rendered:
         rpcs = rpc_stats.parse(data)
         gauges = list(self._families.gauges(rpcs))
-        chunks = list(self._gauges.lines(gauges))
+        chunks = [*sample_lines(self._labels, gauges)]
         for family, bounds, columns in self._families.tables(rpcs):
             tables = zip(directions(columns), columns, strict=True)
             chunks.append((family, b"".join([family.buckets(self._labels + extra, bounds, column)
@@ -191,7 +189,7 @@ class StatsLines:
 
     def __init__(self) -> None:
         self._devices: list[tuple[str, bytes]] = []
-        self._shown: list[_Shown | None] = []
+        self._shown: list[Contribution | None] = []
         self._columns = Columns()
 
     def put(self, page: MetricsPage, labels: Mapping[str, bytes], read: Mapping[str, Contribution]) -> None:
@@ -206,26 +204,16 @@ class StatsLines:
                 if shown is not None:
                     self._shown[position] = None
                     self._columns.put(position, ())
-            elif shown is None or shown.of is not contribution:
-                now, lines = _shown(shown, text, contribution, contribution.plan)
-                self._shown[position] = now
-                self._columns.put(position, lines)
+            elif shown is not contribution:
+                self._shown[position] = contribution
+                self._columns.put(position, _lines(text, contribution, contribution.plan))
         self._columns.show(page)
 
 
-class _Shown(NamedTuple):
-    of: Contribution
-    templates: tuple[bytes, ...]
-    """Templates of the plan, for texts without a form."""
-
-
-def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, plan: StatsPlan) -> tuple[_Shown, Lines]:
+def _lines(labels: bytes, contribution: Contribution, plan: StatsPlan) -> Lines:
     if isinstance(contribution.form, StatsForm):
-        return _Shown(contribution, ()), contribution.form.row(labels, tuple(contribution.values))
-    templates = before.templates if before is not None and before.of.plan is plan else ()
-    templates = templates or plan.templates(labels)
-    digits = tuple([b"%d" % value for value in contribution.values])
-    return _Shown(contribution, templates), plan.fill(templates, digits)
+        return contribution.form.row(labels, tuple(contribution.values))
+    return plan.lines(labels, contribution.values)
 
 
 class ConnectionSums(Generic[G]):

@@ -6,12 +6,12 @@ rule applied to the counters of a file; files with equal counters share it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from exporter import templates
-from exporter.exposition import Counter, escape, usecs_to_seconds
+from exporter.exposition import Counter, escape
 from lustre.formats.opcodes import Opcode
 from lustre.formats.stats import Stats, is_no_sum
 
@@ -55,31 +55,19 @@ class StatsPlan:
     """The index of each value in the columns (samples, then sums)."""
     pick: Callable[[Sequence[bytes]], tuple[bytes, ...]]
     """Picks the values from the columns."""
-    parts: tuple[tuple[Counter, slice, bool], ...]
-    """Family, the slice of its values, and whether they are microseconds. The slices are in order."""
     families: tuple[Counter, ...]
-    """Families of the parts."""
+    """Families of the values, each once."""
     shared: tuple[bytes, ...]
-    """Template of each part, with a place for the labels."""
+    """Template of each family, with a place for the labels."""
     unknown: int
     """Number of counters without a family."""
 
-    def templates(self, labels: bytes) -> tuple[bytes, ...]:
-        return tuple(
-            [
-                b"".join([family.template(labels, extra) for _, extra in self.keys[part]])
-                for family, part, _ in self.parts
-            ]
-        )
-
-    def fill(self, templates: tuple[bytes, ...], values: Sequence[bytes]) -> Chunks:
-        """Return finished lines with the digits of the kernel."""
-        return tuple(
-            [
-                (family, template % (tuple(usecs_to_seconds(values[part])) if usec else values[part]))
-                for (family, part, usec), template in zip(self.parts, templates, strict=True)
-            ]
-        )
+    def lines(self, labels: bytes, numbers: Iterable[int]) -> Chunks:
+        """Return finished lines, family by family."""
+        found: dict[Counter, list[bytes]] = {}
+        for (family, extra), number in zip(self.keys, numbers, strict=True):
+            found.setdefault(family, []).append(family.counted(labels + extra, number))
+        return tuple([(family, b"".join(lines)) for family, lines in found.items()])
 
 
 class StatsPlanner:
@@ -110,7 +98,7 @@ MAX_PLANS = 256
 
 def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
     names, units, summed, _ = shape
-    wanted: dict[Counter, list[tuple[bytes, int, bool]]] = {}
+    wanted: dict[Counter, list[tuple[bytes, int]]] = {}
     taken: set[CounterKey] = set()
     unknown = 0
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
@@ -118,7 +106,7 @@ def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
             continue
         outputs = list(_outputs(rule, names, name, unit))
         unknown += not outputs and name not in rule.special
-        for family, extra, is_sum, usec in outputs:
+        for family, extra, is_sum in outputs:
             if is_sum and not summed[i]:
                 unknown += unit in {b"usecs", b"bytes"}
                 continue
@@ -126,49 +114,42 @@ def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
                 unknown += 1
                 continue
             taken.add((family, extra))
-            wanted.setdefault(family, []).append((extra, i + len(names) * is_sum, usec))
-    keys: list[CounterKey] = []
-    indices: list[int] = []
-    parts: list[tuple[Counter, slice, bool]] = []
-    for family, outputs_of in wanted.items():
-        parts.append((family, slice(len(keys), len(keys) + len(outputs_of)), outputs_of[0][2]))
-        keys += [(family, extra) for extra, _, _ in outputs_of]
-        indices += [index for _, index, _ in outputs_of]
-    shared = tuple(
-        [
-            templates.of_samples(family, Opcode.LABELS, [extra for extra, _, _ in of_family])
-            for family, of_family in wanted.items()
-        ]
-    )
-    return StatsPlan(tuple(keys), tuple(indices), _picker(indices), tuple(parts), tuple(wanted), shared, unknown)
+            wanted.setdefault(family, []).append((extra, i + len(names) * is_sum))
+    keys = tuple([(family, extra) for family, of_family in wanted.items() for extra, _ in of_family])
+    indices = tuple([index for of_family in wanted.values() for _, index in of_family])
+    shared = tuple([
+        templates.of_samples(family, Opcode.LABELS, [extra for extra, _ in of_family])
+        for family, of_family in wanted.items()
+    ])  # fmt: skip
+    return StatsPlan(keys, indices, _picker(indices), tuple(wanted), shared, unknown)
 
 
 def _outputs(
     rule: StatsRule, names: tuple[bytes, ...], name: bytes, unit: bytes
-) -> Iterator[tuple[Counter, bytes, bool, bool]]:
-    """Yield family, further label text, whether the value is the sum, and whether it is in microseconds."""
+) -> Iterator[tuple[Counter, bytes, bool]]:
+    """Yield family, further label text, and whether the value is the sum."""
     if name in rule.special:
         of_samples, of_sum = rule.special[name]
         if of_samples is not None:
-            yield of_samples, b"", False, False
+            yield of_samples, b"", False
         if of_sum is not None and (unit == b"usecs" or of_sum.unit != "seconds"):
-            yield of_sum, b"", True, unit == b"usecs"
+            yield of_sum, b"", True
     elif unit == b"bytes":
         if name in rule.byte_sums:
-            yield rule.byte_sums[name], b"", True, False
+            yield rule.byte_sums[name], b"", True
         if name in rule.implied and rule.implied[name] not in names:
-            yield rule.operations, operation(rule.implied[name]), False, False
+            yield rule.operations, operation(rule.implied[name]), False
     else:
-        yield rule.operations, operation(name), False, False
+        yield rule.operations, operation(name), False
         if unit == b"usecs" and rule.seconds is not None:
-            yield rule.seconds, operation(name), True, True
+            yield rule.seconds, operation(name), True
 
 
 def operation(name: bytes) -> bytes:
     return b',operation="%b"' % escape(name)
 
 
-def _picker(indices: list[int]) -> Callable[[Sequence[bytes]], tuple[bytes, ...]]:
+def _picker(indices: tuple[int, ...]) -> Callable[[Sequence[bytes]], tuple[bytes, ...]]:
     if len(indices) > 1:
         return itemgetter(*indices)
     return lambda columns: tuple([columns[i] for i in indices])

@@ -1,7 +1,7 @@
 """Metric families, their samples, and the exposition: text or OpenMetrics, plain or compressed.
 
-Most samples never become objects: a family gives templates, the digits that the kernel printed are inserted, and the
-finished lines travel as chunks of bytes. Sample lines are the same in both formats; only the lines above a family and
+Most samples never become objects: their numbers are printed into templates, and the finished lines travel as chunks of
+bytes. Sample lines are the same in both formats; only the lines above a family and
 the end of the text differ. prometheus_client writes the exporter's own metrics. The exposition is sent in pieces, so
 that a large one is never in memory twice.
 
@@ -11,7 +11,7 @@ The kernel prints a histogram up to its last bucket that is not empty, with coun
 >>> print(reads.head(openmetrics=True).decode(), end="")
 # HELP lustre_llite_read_bytes Bytes read.
 # TYPE lustre_llite_read_bytes counter
->>> print((reads.template(b'fs="50%"') % b"17").decode(), end="")
+>>> print(reads.line(b'fs="50%"', 17).decode(), end="")
 lustre_llite_read_bytes_total{fs="50%"} 17
 """
 
@@ -70,11 +70,6 @@ def usec_to_seconds(usec: bytes) -> bytes:
     """
     digits = usec.zfill(7)
     return digits[:-6] + b"." + digits[-6:]
-
-
-def usecs_to_seconds(usecs: Iterable[bytes]) -> list[bytes]:
-    """Convert many digits of microseconds. The conversion is inlined, because a call for each would double the time."""
-    return [usec[:-6] + b"." + usec[-6:] if len(usec) > 6 else b"0." + usec.zfill(6) for usec in usecs]
 
 
 INFINITY = float("inf")
@@ -142,15 +137,16 @@ class Family:
         text = self.help.replace("\\", r"\\").replace("\n", r"\n")
         return f"# HELP {name} {text}\n# TYPE {name} {self.kind}\n".encode()
 
-    def template(self, labels: bytes, extra: bytes = b"") -> bytes:
-        """Return a line with ``%b`` for the digits. ``extra`` is further label text that begins with a comma."""
-        return b"%b{%b%b} %%b\n" % (self.name.encode(), double_percent(labels), double_percent(extra))
-
     def line(self, labels: bytes, value: int | float | bytes) -> bytes:
         digits = value if isinstance(value, bytes) else str(value).encode()
         if not labels:
             return b"%b %b\n" % (self.name.encode(), digits)
         return b"%b{%b} %b\n" % (self.name.encode(), labels, digits)
+
+    def counted(self, labels: bytes, number: int) -> bytes:
+        """Return a line with a number of the kernel, which counts seconds in microseconds."""
+        digits = b"%d" % number
+        return self.line(labels, usec_to_seconds(digits) if self.unit == "seconds" else digits)
 
 
 class Counter(Family):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from exporter.counters import StatsPlanner, StatsRule
-from exporter.exposition import Family, MetricsPage, usec_to_seconds
+from exporter.exposition import Family, MetricsPage
 from exporter.forms import StatsForm, stats_forms
 from exporter.node import Node
 from exporter.reading import BELOW_TIMES, Part, Texts
@@ -179,24 +179,9 @@ class Source:
         return frozenset([name for name, device in zip(names, self._devices, strict=True) if device.busy])
 
 
-class SampleLines:
-    """Renders the samples of one device, and caches the templates while the set of samples does not change."""
-
-    __slots__ = ("_labels", "_of", "_templates")
-
-    def __init__(self, labels: bytes) -> None:
-        self._labels = labels
-        self._of: list[tuple[Family, bytes]] = []
-        self._templates: list[bytes] = []
-
-    def lines(self, samples: Sequence[tuple[Family, bytes, int]]) -> Iterator[tuple[Family, bytes]]:
-        """Yield finished lines. A sample is a family, further label text and a value (microseconds for seconds)."""
-        of = [(family, extra) for family, extra, _ in samples]
-        if of != self._of:
-            self._of, self._templates = of, [family.template(self._labels, extra) for family, extra in of]
-        for (family, _, value), template in zip(samples, self._templates, strict=True):
-            digits = b"%d" % value
-            yield family, template % (usec_to_seconds(digits) if family.unit == "seconds" else digits)
+def sample_lines(labels: bytes, samples: Iterable[tuple[Family, bytes, int]]) -> Chunks:
+    """Return finished lines. A sample is a family, further label text and a value (microseconds for seconds)."""
+    return tuple([(family, family.counted(labels + extra, value)) for family, extra, value in samples])
 
 
 def stats_renderer(rule: StatsRule) -> Callable[[bytes], Render]:
@@ -206,16 +191,13 @@ def stats_renderer(rule: StatsRule) -> Callable[[bytes], Render]:
 
 
 class _StatsOfDevice:
-    __slots__ = ("_form", "_forms", "_labels", "_plan", "_planner", "_templates")
+    __slots__ = ("_form", "_forms", "_labels", "_planner")
 
     def __init__(self, planner: StatsPlanner, forms: Forms[StatsForm], labels: bytes) -> None:
         self._planner = planner
         self._forms = forms
         self._labels = labels
         self._form: StatsForm | None = None
-        self._plan: object = None
-        self._templates: tuple[bytes, ...] = ()
-        """Templates of the plan, for texts without a form."""
 
     def __call__(self, data: bytes) -> Rendered:
         found = self._forms.read(data, self._form)
@@ -224,6 +206,4 @@ class _StatsOfDevice:
             return Rendered(self._form.row(self._labels, numbers), self._form.plan.unknown)
         parsed = stats.parse(data)
         plan, columns = self._planner.plan(parsed)
-        if plan is not self._plan:
-            self._plan, self._templates = plan, plan.templates(self._labels)
-        return Rendered(plan.fill(self._templates, plan.pick(columns)), parsed.skipped + plan.unknown)
+        return Rendered(plan.lines(self._labels, map(int, plan.pick(columns))), parsed.skipped + plan.unknown)

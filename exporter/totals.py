@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from exporter.connection_families import ConnectionFamilies, Sample
 from exporter.counters import CounterKey, StatsPlan, StatsPlanner, StatsRule
-from exporter.exposition import Family, Histogram, MetricsPage, label_text, usec_to_seconds
+from exporter.exposition import Family, Histogram, MetricsPage, label_text
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.ledger import Ledger
 from exporter.node import Node
@@ -191,9 +191,7 @@ def put_totals(
     for key, value in totals.items():
         if len(key) == 2:
             family, extra = key
-            digits = b"%d" % value
-            shown = usec_to_seconds(digits) if family.unit == "seconds" else digits
-            page.add(family, family.line(labels + extra, shown))
+            page.add(family, family.counted(labels + extra, value))
         else:
             histogram, extra, upper = key
             tables.setdefault((histogram, extra), []).append((upper, value))
@@ -226,6 +224,4 @@ def put_gauges(
     for group, sums in found.items():
         labels = group.labels()
         for (family, extra), value in sums.items():
-            digits = b"%d" % value
-            shown = usec_to_seconds(digits) if family.unit == "seconds" else digits
-            page.add(family, family.line(labels + extra, shown))
+            page.add(family, family.counted(labels + extra, value))

@@ -73,7 +73,7 @@ def stats_agree(
     assert (start, parsed.skipped) == (parsed.start_time, 0)
     assert form.plan is plan
     assert numbers == tuple(map(int, plan.pick(columns)))
-    assert joined([form.row(b'fs="a"', numbers)]) == plan.fill(plan.templates(b'fs="a"'), plan.pick(columns))
+    assert joined([form.row(b'fs="a"', numbers)]) == plan.lines(b'fs="a"', numbers)
     return form
 
 
@@ -113,7 +113,7 @@ def test_requests_of_a_target_whose_labels_fit_no_template_are_shown_all_the_sam
     page, labels = MetricsPage(), b'mount="%b"' % mount
     StatsLines().put(page, {"a": labels}, {"a": contribution})
     plan, columns = StatsPlanner(OSC.rule).plan(stats.parse(text))
-    assert dict(page.lines()) == dict(plan.fill(plan.templates(labels), plan.pick(columns)))
+    assert dict(page.lines()) == dict(plan.lines(labels, map(int, plan.pick(columns))))
 
 
 @pytest.mark.parametrize("name", ["n" * 20000, "n" * 70000, "a" * 31])
