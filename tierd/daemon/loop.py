@@ -92,6 +92,8 @@ class Memory:
 
     engine: Engine
     known: KnownFindings
+    tripped: str
+    """Why the circuit breaker is open: the journal may have failed just then."""
 
 
 class Daemon:
@@ -301,10 +303,12 @@ class Daemon:
 
     @property
     def memory(self) -> Memory:
-        return Memory(self.engine, self.log.known)
+        return Memory(self.engine, self.log.known, self._gate.operating_state.tripped)
 
     def take_over(self, memory: Memory) -> None:
         """Continue where the daemon before ended: a finding that holds keeps its number."""
+        if memory.tripped:
+            self._gate.operating_state.trip(memory.tripped)
         self.log.take_over(memory.known)
         self.observer.findings = self.engine.take_over(memory.engine, self.log.known.numbers)
         self.observer.windows = self.engine.history.windows

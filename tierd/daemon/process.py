@@ -255,13 +255,11 @@ class Supervisor:
             self._web_config.reload()
         try:
             wanted = load(self._path)
+            if wanted.web.config_file != self.settings.web.config_file:
+                raise ConfigurationError("a change of web.config_file needs a restart")
         except (ConfigurationError, OSError) as error:
             log.error("configuration not reloaded, the previous one stays in use: %s",
                       "; ".join(str(error).splitlines()))
-            return
-        if wanted.web.config_file != self.settings.web.config_file:
-            log.error("configuration not reloaded, the previous one stays in use: a change of web.config_file needs a "
-                      "restart")
             return
         if wanted == self.settings:
             log.info("configuration reloaded: no setting has changed")

@@ -539,8 +539,7 @@ def test_a_leader_of_an_earlier_generation_cannot_write_the_permit(world: Cluste
     world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
         messages.PERMIT, messages.encode(Permit(permit["generation"] + 1, permit["epoch"] + 1)))
     world.dispatch._permit = None  # type: ignore[attr-defined]
-    trouble = world.dispatch.trouble()
-    assert "generation 2 is at work" in trouble.sentence
+    assert "generation 2 is at work" in world.dispatch.trouble().sentence
 
 
 @pytest.mark.parametrize(("number", "odd"), [

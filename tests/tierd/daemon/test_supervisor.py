@@ -167,11 +167,14 @@ def test_a_full_journal_stops_everything_is_reported_once_and_recovers(
     caplog.set_level("INFO")
     cycles(site, kept, 25)
     site.service.journal.db.execute("PRAGMA query_only = ON")  # as on a disk that is full, or has become read-only
+    with pytest.raises(sqlite3.OperationalError):
+        site.service.gate.operating_state.trip("a file is not as expected")
     site.cluster.advance(5)
     journal = f"{site.settings.act.journal}: the journal: attempt to write a readonly database"
     assert kept.cycle() == f"tierd does nothing: {journal}"
     assert caplog.text.count(f"{journal}; until this is repaired, tierd does nothing and tierctl gets no answer") == 1
     assert "jobs on" in cycles(site, kept, 60)[-1], "it works again"
+    assert site.service.gate.operating_state.paused == "a file is not as expected", "moves would go on"
     assert "tierd works again" in caplog.text
     kept.close()
 
