@@ -27,7 +27,6 @@ STREAM, SMALL, RANDOM = "ior_stream.1002", "mdt_small.1001", "fio_rand.1001"
 CREATES, TOO_SMALL, RANDOM_4K = "noisy-create-1m", "noisy-flash-too-small", "noisy-random-4k"
 QUIET, COVERED, SLOW_DISK = "control-quiet", "control-flash-covers", "control-slow-disk"
 NOISY = {CREATES: SMALL, TOO_SMALL: SMALL, RANDOM_4K: RANDOM}
-MIB = 1 << 20
 ALONE = 9
 """Windows before the noise."""
 
@@ -203,6 +202,11 @@ def test_without_records_the_neighbour_is_found_and_left_alone(replayed: Replaye
     assert [(f.aggressor, f.directories) for f in noise(report)] == [(SMALL, ())]
     assert report.plan == ()
     assert "no changelog shows where it works" in report.refusals[0]
+
+
+def test_a_neighbour_that_the_mdt_does_not_list_is_found_by_its_records(replayed: Replayed) -> None:
+    report = replayed(CREATES, Variation(only(SMALL, lambda entry: [] if b"open" in entry.names else [entry])))
+    assert [(f.aggressor, f.directories) for f in noise(report)] == [(SMALL, ("/proj/ingest",))]
 
 
 @pytest.mark.parametrize("places", [2, 40])

@@ -22,6 +22,7 @@ from tierd.refusal import Refusal
 from tierd.sense import nodes, parameters
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import MIN_OPENERS, FillRates
+from tierd.sense.metadata import UnlistedJobs
 from tierd.sense.nodes import client_load
 from tierd.sense.readings import Reading, window
 from tierd.sense.tape import Tape
@@ -82,6 +83,7 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
     engine = Engine(settings)
     table = ActivityTable(tape.resolve)
     facts = TapeFacts(tape, table)
+    unlisted = UnlistedJobs(table.operations_of)
     advice: dict[tuple[str, str, str], Finding] = {}
     findings: dict[tuple[str, str, str], Finding] = {}
     plans: dict[tuple[str, str, str], tuple[Action, ...]] = {}
@@ -94,7 +96,8 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
             records_read += 1
         table.add([tape.records[begin:records_read]])
         after = read(tree, time)
-        result = engine.run_cycle(window(before, after), table.of_job, partial(facts, tree, time))
+        seen = unlisted.completed(window(before, after), table.oldest_time)
+        result = engine.run_cycle(seen, table.of_job, partial(facts, tree, time))
         before = after
         for finding in result.findings:
             if finding.evidence.of_stream is None:
