@@ -27,6 +27,7 @@ STREAM, SMALL, RANDOM = "ior_stream.1002", "mdt_small.1001", "fio_rand.1001"
 CREATES, TOO_SMALL, RANDOM_4K = "noisy-create-1m", "noisy-flash-too-small", "noisy-random-4k"
 QUIET, COVERED, SLOW_DISK = "control-quiet", "control-flash-covers", "control-slow-disk"
 NOISY = {CREATES: SMALL, TOO_SMALL: SMALL, RANDOM_4K: RANDOM}
+INGEST = Fid(0x200000402, 0x4)
 ALONE = 9
 """Windows before the noise."""
 
@@ -197,11 +198,17 @@ def test_records_that_are_left_out_change_no_finding(replayed: Replayed, as_it_w
     assert layouts(report) == layouts(as_it_was(TOO_SMALL))
 
 
-def test_without_records_the_neighbour_is_found_and_left_alone(replayed: Replayed) -> None:
-    report = replayed(CREATES, Variation(records=lambda _: []))
-    assert [(f.aggressor, f.directories) for f in noise(report)] == [(SMALL, ())]
+@pytest.mark.parametrize(("variation", "places", "why"), [
+    pytest.param(Variation(records=lambda _: []), (), "no changelog shows where it works", id="no records"),
+    pytest.param(Variation(described=lambda text: text.replace("stripe_count:  1", "no stripe info")),
+                 ("/proj/ingest",), "its default layout could not be read", id="no layout"),
+])
+def test_a_neighbour_is_found_and_left_alone(replayed: Replayed, variation: Variation, places: tuple[str, ...],
+                                             why: str) -> None:
+    report = replayed(CREATES, variation)
+    assert [(f.aggressor, f.directories) for f in noise(report)] == [(SMALL, places)]
     assert report.plan == ()
-    assert "no changelog shows where it works" in report.refusals[0]
+    assert why in report.refusals[0]
 
 
 def test_a_neighbour_that_the_mdt_does_not_list_is_found_by_its_records(replayed: Replayed) -> None:
@@ -210,22 +217,24 @@ def test_a_neighbour_that_the_mdt_does_not_list_is_found_by_its_records(replayed
 
 
 @pytest.mark.parametrize("places", [2, 40])
-def test_a_neighbour_in_several_directories(replayed: Replayed, places: int) -> None:
-    ingest, home = Fid(0x200000402, 0x4), '"/proj/ingest": "[0x200000402:0x4:0x0]"'
+def test_directories_that_a_neighbour_makes_have_the_default_of_the_one_above(
+        replayed: Replayed, as_it_was: Callable[[str], Report], places: int) -> None:
     numbers: dict[Fid, int] = {}
 
     def spread(record: Record) -> list[Record]:
-        if record.parent != ingest:
+        if record.parent != INGEST:
             return [record]
+        begins = len(numbers) < places and record.target not in numbers
         number = numbers.setdefault(record.target, len(numbers)) % places
-        return [record._replace(parent=Fid(0x200000402, 0x9000 + number))]
+        place = Fid(0x200000402, 0x9000 + number)
+        made = record._replace(type=RecordType.MKDIR, target=place, name=b"d%02d" % number)
+        return [*[made][:begins], record._replace(parent=place)]
 
-    def described(text: str) -> str:
-        more = (f'"/proj/run/d{n:02d}": "[0x200000402:{0x9000 + n:#x}:0x0]"' for n in range(places))
-        return text.replace(home, ", ".join((home, *more)))
-
-    (finding,) = noise(replayed(CREATES, Variation(records=spread, described=described)))
-    assert sorted(finding.directories) == [f"/proj/run/d{n:02d}" for n in range(places)]
+    report = replayed(CREATES, Variation(records=spread))
+    (finding,) = noise(report)
+    assert sorted(finding.directories) == [f"/proj/ingest/d{n:02d}" for n in range(places)]
+    ((_, layout),) = layouts(as_it_was(CREATES))
+    assert set(layouts(report)) == {(place, layout) for place in finding.directories}
 
 
 @pytest.mark.parametrize("name", [*NOISY, SLOW_DISK])

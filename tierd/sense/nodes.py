@@ -25,7 +25,7 @@ from tierd.clock import Clock
 from tierd.model import ClientLoad, DiskWrites, RpcLoad
 from tierd.sense.exposition import SelectiveClient, labels_of, samples, target_of
 from tierd.sense.http_client import HttpClient, SourceError, redacted
-from tierd.sense.parameters import THIS_NODE
+from tierd.sense.parameters import OSD_KINDS, THIS_NODE
 from tierd.sense.readings import is_ost
 
 Found = TypeVar("Found")
@@ -337,10 +337,6 @@ def mounts_of_exporter(url: str, client: HttpClient) -> ReadNode[ClientLoad]:
     return lambda _: {each.mount: each for each in parse_mounts(selective.get(url).body, url)}
 
 
-KINDS = ("osd-ldiskfs", "osd-zfs")
-LATENCY_UNIT_USEC = 1.024
-
-
 @dataclass(slots=True)
 class DiskCounters:
     """Disk I/O of one target since it was mounted."""
@@ -359,7 +355,7 @@ def read_disks(tree: Tree) -> dict[str, DiskCounters]:
     """Counters of the object targets of this node; empty on a client."""
     found: dict[str, DiskCounters] = {}
     driver = read_fabric_driver(tree)
-    for kind in KINDS:
+    for kind in OSD_KINDS:
         for device in tree.devices(kind):
             place = parse_device(device)
             data = tree.read(f"{kind}/{device}/brw_stats")
@@ -374,7 +370,7 @@ def read_disks(tree: Tree) -> dict[str, DiskCounters]:
             for table in io_latency_stats.parse(tree.read(f"{kind}/{device}/io_latency_stats") or b"").tables:
                 if table.direction == b"write":
                     counters.usec_by_size[table.size_bytes] = {
-                        round(upper * LATENCY_UNIT_USEC): float(count)
+                        round(upper * rpc_stats.LATENCY_UNIT_NSEC / 1e3): float(count)
                         for upper, count in zip(table.uppers, table.counts, strict=True) if count}
     return found
 

@@ -7,17 +7,18 @@ tests/tapes/README.md describes the format: ``tape.json`` beside ``tape.tar.xz``
 from __future__ import annotations
 
 import json
+import os
 import re
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lustre.changelog.decode import decode
-from lustre.changelog.record import Record
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.layout.model import Layout
 from lustre.layout.yaml import from_yaml
@@ -50,19 +51,18 @@ class Tape:
     undecoded_bytes: int
     """Bytes at the ends of changelogs that are not a complete record."""
     paths: dict[Fid, str]
-    layouts: dict[str, Layout]
+    layouts: dict[str, Layout | None]
+    """By path; None for a directory without a default layout. A path with a text that is not understood is left out."""
 
     def resolve(self, fid: Fid) -> str:
         """Path of a FID. Raises FileNotFoundError if the tape does not have it."""
-        try:
-            return self.paths[fid]
-        except KeyError:
-            raise FileNotFoundError(f"{fid} is not named on the tape") from None
+        if fid not in self.paths:
+            raise FileNotFoundError(f"{fid} is not named on the tape")
+        return self.paths[fid]
 
     def layouts_of(self, directories: Iterable[str]) -> dict[str, Layout | None]:
-        """Default layouts of directories on the tape; None for a directory without a default layout."""
-        named = set(self.paths.values())
-        return {d: self.layouts.get(d) for d in directories if d in self.layouts or d in named}
+        """Default layouts of directories, as far as they are known."""
+        return {each: self.layouts[each] for each in directories if each in self.layouts}
 
 
 @contextmanager
@@ -99,29 +99,36 @@ def read_meta(path: Path) -> dict[str, Any]:
 
 
 def assemble(folder: Path, meta: dict[str, Any]) -> Tape:
-    def table(key: str) -> dict[str, Any]:
-        value = meta.get(key)
-        return value if isinstance(value, dict) else {}
-
+    fids, texts = (found if isinstance(found := meta.get(key), dict) else {} for key in ("fids", "layouts"))
     snapshots = [(float(t), folder / f"{n:03d}") for n, t in enumerate(meta["snapshot_times"])
                  if (folder / f"{n:03d}").is_dir()]
     if len(snapshots) < 2:
         raise TapeError(f"{folder}: {len(snapshots)} snapshots; two are needed to see anything happen")
+    paths = {Fid.parse(fid): path for path, fid in fids.items()}
+    layouts: dict[str, Layout | None] = dict.fromkeys(paths.values())
+    for path, text in texts.items():
+        layouts.pop(path, None)
+        with suppress(ValueError):
+            layouts[path] = from_yaml(str(text))
     records: list[Record] = []
     left = 0
     for binary in sorted(folder.glob("changelog-MDT*.bin")):
         data = binary.read_bytes()
-        try:
+        with suppress(ValueError):  # the first record is invalid
             decoded, consumed = decode(data)
-        except ValueError:  # the first record is invalid
-            decoded, consumed = [], 0
-        records += decoded
-        left += len(data) - consumed
+            records += decoded
+            data = data[consumed:]
+        left += len(data)
+    records.sort(key=lambda record: record.time)
+    places = dict(paths)
+    for made in records:
+        above = places.get(made.parent)
+        if made.type is RecordType.MKDIR and above in layouts:
+            places[made.target] = below = f"{above}/{os.fsdecode(made.name)}"
+            layouts[below] = layouts[above]  # mkdir copies the default
     return Tape(
         str(meta.get("name", folder.name)), str(meta.get("fsname", "lustre")),
         tuple(t for t, _ in snapshots),
         tuple(Tree(Roots.of(root / "proc", root / "sys")) for _, root in snapshots),
-        tuple(sorted(records, key=lambda r: r.time)), undecoded_bytes=left,
-        paths={Fid.parse(fid): path for path, fid in table("fids").items()},
-        layouts={path: from_yaml(text) for path, text in table("layouts").items()},
+        tuple(records), undecoded_bytes=left, paths=paths, layouts=layouts,
     )
