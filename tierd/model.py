@@ -512,12 +512,13 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """A file that is open several times."""
+    """A file that several clients have open."""
 
     job: str
     """Job that opened it last."""
     path: str
     openers: int
+    """Clients that have it open."""
     layout: Layout | None = None
     size_bytes: int | None = None
     """None if unknown."""
@@ -525,7 +526,7 @@ class SharedFile:
 
 @dataclass(frozen=True, slots=True)
 class SharedRuns:
-    """Runs of one user in one directory, in each of which a file was open several times and then closed by all."""
+    """Runs of one user in one directory, in each of which clients shared a file and then all closed it."""
 
     file: SharedFile
     """The file of the last run, with the fewest openers that a run had."""

@@ -72,25 +72,38 @@ class Client(Mount):
         mode = OPEN_MODE_BASE | OPEN_CREATE
         self.record(RecordType.OPEN, inode, actor, OPEN_CREATE, parent=parent, open_mode=mode)
         self.stats.tally("mknod", self.since(began))
+        inode.handles.append((self.index, actor.uid, True))
         return self._opened(inode, actor, OPEN_CREATE, began, writable=True)
 
     def open(self, inode: Inode, actor: Actor, *, write: bool = False) -> Steps[FileHandle]:
+        """Open a file. A client asks the MDT once for all processes that have a file open in one mode
+        (``ll_file_open``), and the MDT records one open for each user and mode, until the last close (``mdd_open``).
+        """
         began = self.engine.now
         mode = OPEN_WRITE if write else OPEN_READ
         self._check_permission()
         yield from self._processed()
-        yield from self.mdcs[inode.mdt_index].ask("open", actor.job_id, inode.parent)
+        handle, others = (self.index, actor.uid, write), tuple(inode.handles)
+        inode.handles.append(handle)
+        if handle not in others:
+            yield from self.mdcs[inode.mdt_index].ask("open", actor.job_id, inode.parent)
         if inode.unlinked:  # removed while the request was under way
             raise _gone(inode)
-        self.record(RecordType.OPEN, inode, actor, mode, open_mode=OPEN_MODE_BASE | mode)
+        if (actor.uid, write) not in {other[1:] for other in others}:
+            self.record(RecordType.OPEN, inode, actor, mode, open_mode=OPEN_MODE_BASE | mode)
         return self._opened(inode, actor, mode, began, writable=write)
 
     def close(self, handle: FileHandle) -> Steps[None]:
         """Close a file. Its dirty pages are written some seconds later."""
         inode, began = handle.inode, self.engine.now
-        yield from self.mdcs[inode.mdt_index].ask("close", handle.actor.job_id)
-        flags = CLOSE_CREATE if handle.flags == OPEN_CREATE else handle.flags
-        self.record(RecordType.CLOSE, inode, handle.actor, flags)
+        whose = self.index, handle.actor.uid, handle.writable
+        inode.handles.remove(whose)
+        others = tuple(inode.handles)
+        if whose not in others:
+            yield from self.mdcs[inode.mdt_index].ask("close", handle.actor.job_id)
+            if whose[1:] not in {other[1:] for other in others}:
+                flags = CLOSE_CREATE if handle.flags == OPEN_CREATE else handle.flags
+                self.record(RecordType.CLOSE, inode, handle.actor, flags)
         inode.writers -= handle.writable
         if handle.dirty:
             self.data.transfer.later(handle)

@@ -146,11 +146,8 @@ class Mount:
     def jitter(self, seconds: float) -> float:
         return seconds * self.rng.lognormvariate(0.0, 0.5)
 
-    def record(
-        self, kind: RecordType, inode: Inode, actor: Actor, flags: int = 0, *, parent: Inode | None = None,
-        name: str = "", open_mode: int | None = None,
-    ) -> None:  # fmt: skip
+    def record(self, kind: RecordType, inode: Inode, actor: Actor, flags: int = 0, *, parent: Inode | None = None,
+               name: str = "", open_mode: int | None = None) -> None:
         self.servers.mdts[inode.mdt_index].changelog.add(
             kind, self.time, inode.fid, actor, flags=flags, parent=parent.fid if parent else None, name=name,
-            open_mode=open_mode,
-        )  # fmt: skip
+            open_mode=open_mode)

@@ -131,14 +131,12 @@ class _Process:
     def _ior(self, phase: str, kind: str, what: str) -> Steps[None]:
         run, data = self._run, self._run.client.data
         writes = what == "write"
+        call = data.write if writes else data.read
         handle = yield from self._opened(kind, writes)
         for offset, size in self._pieces(kind, self._number if writes else self._other):
             if not run.active:
                 break
-            if writes:
-                yield from data.write(handle, offset, size, direct=False)
-            else:
-                yield from data.read(handle, offset, size, direct=False)
+            yield from call(handle, offset, size, direct=False)
             run.count_bytes(size)
             run.team.count(phase, run.now, size / MIB)
         if writes:
@@ -157,8 +155,7 @@ class _Process:
             return handle
         if kind == "hard":
             yield run.team.reached("hard file")
-        handle = yield from client.open(folder.children[name], run.actor, write=writes)
-        return handle
+        return (yield from client.open(folder.children[name], run.actor, write=writes))
 
     def _pieces(self, kind: str, owner: int) -> Iterator[tuple[int, int]]:
         job = self._job
@@ -196,8 +193,7 @@ class _Process:
     def _find(self) -> Steps[None]:
         """Look at a part of all directories, as the parallel find of IO500: every name is stat'ed once."""
         job, run = self._job, self._run
-        places = [place for place, _ in job.directories()]
-        for place in places[self._number :: self._members]:
+        for place, _ in job.directories()[self._number::self._members]:
             yield from stat_files(run, run.lookup(place), "find")
             if not run.active:
                 return

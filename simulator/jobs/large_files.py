@@ -141,17 +141,15 @@ class RandomWriter(FileJob):
             yield self.pause_seconds
 
     def _one_run(self, run: Run, until: float) -> Steps[None]:
-        client = run.client
+        client, data = run.client, run.client.data
         handle: FileHandle = yield from client.open(run.lookup(self.path), run.actor, write=True)
         while run.active and run.now < until:
             if self.think_seconds:
                 yield run.think(self.think_seconds)
             offset = run.rng.randrange(self.file_bytes // self.call_bytes) * self.call_bytes
             try:
-                if self.read_share and run.rng.random() < self.read_share:
-                    yield from run.client.data.read(handle, offset, self.call_bytes, direct=True)
-                else:
-                    yield from run.client.data.write(handle, offset, self.call_bytes, direct=True)
+                reads = self.read_share and run.rng.random() < self.read_share
+                yield from (data.read if reads else data.write)(handle, offset, self.call_bytes, direct=True)
                 run.count_bytes(self.call_bytes)
             except OSError as error:
                 run.count_error(error)
@@ -193,6 +191,7 @@ class SharedFile(FileJob):
 
     def _one_run(self, run: Run, number: int) -> Steps[None]:
         client, data = run.client, run.client.data
+        call = data.write if self.write else data.read
         members = self.nodes * self.threads
         handle = yield from client.open(run.lookup(self.path), run.actor, write=self.write)
         run.team.begin("piece", run.now)
@@ -202,10 +201,7 @@ class SharedFile(FileJob):
             yield run.think(self.think_seconds)
             offset = (turn * members + number) * self.piece_bytes
             try:
-                if self.write:
-                    yield from data.write(handle, offset, self.piece_bytes, direct=self.direct)
-                else:
-                    yield from data.read(handle, offset, self.piece_bytes, direct=self.direct)
+                yield from call(handle, offset, self.piece_bytes, direct=self.direct)
                 run.count_bytes(self.piece_bytes)
                 run.count_operation("piece")
             except OSError as error:

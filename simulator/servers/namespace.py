@@ -47,6 +47,8 @@ class Inode:
     atime: float = field(init=False)
     mode: int = field(init=False)
     writers: int = 0
+    handles: list[tuple[int, int, bool]] = field(default_factory=list)
+    """For each process that has it open: client, user, and whether for writing."""
     data_lock: int = -1
     """Index of the client with the write lock of the data on the MDT; -1 without a lock."""
     lease_broken: bool = False

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lustre.changelog.decode import decode
+from lustre.changelog.record import RecordType
 from lustre.layout.model import Component, Layout
 from simulator.clients.mount import ClientSettings, StataheadSettings
 from simulator.clients.readahead import ReadAheadSettings
@@ -140,6 +142,12 @@ def test_overstriping_on_many_disks_serves_processes_that_each_have_an_object() 
         cluster.advance(1.0)
         found[objects] = sum(ost.bulk.written_bytes for ost in cluster.osts) - before
     assert found[32] > 1.5 * found[2]
+
+
+def test_an_mdt_is_asked_once_for_each_client_and_records_one_open_for_each_user() -> None:
+    mdt, _ = ran(disks(1, 3), SharedFile(nodes=3, threads=4, pieces_each=2, layout=striped(1))).mdts
+    assert [mdt.stats[name].samples for name in ("open", "close")] == [3, 3]
+    assert [record.type for record in decode(mdt.changelog.read(0))[0]] == [RecordType.OPEN, RecordType.CLOSE]
 
 
 def test_clients_that_write_one_object_take_each_others_locks() -> None:

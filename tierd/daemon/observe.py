@@ -140,6 +140,7 @@ class Observer:
         if self._ask is not None and self._clock.now() >= self._ask_at:  # Prometheus may start later than tierd
             self._learn(self._ask, seen)
         seen = self._unlisted.completed(seen, self._table.oldest_time)
+        self._table.note_shared(seen)
         own_jobs = self._own_work(seen)
         self._log.fault("mover", self._own_work.problem)
         with self._store.lock:

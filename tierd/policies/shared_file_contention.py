@@ -1,9 +1,9 @@
-"""Many processes write one file on few targets, and wait for each other's locks and disks.
+"""Many nodes write one file on few targets, and wait for each other's locks and disks.
 
 The NOTUR striping guide and DDN's overstriping (Lustre 2.13) give two remedies. If the pool has targets that the file
-does not use, use as many stripes as there are writing processes. If the file uses all targets, overstripe it: an object
-with its own lock for each process, so that each writes to its own. Fewer objects gain little, more objects than stripes
-stay empty, and small records share objects again. Locks of readers do not conflict, nor of processes of one node.
+does not use, use as many stripes as there are nodes. If the file uses all targets, overstripe it: an object with its
+own lock for each node. DDN had one for each process, but Lustre counts the opens of nodes only. More objects than
+stripes stay empty, and small records share objects again. Locks of readers do not conflict.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tierd.advised import RPC_BYTES
 from tierd.decide.plans import Plan, open_files
 from tierd.decide.relocation import ost_index, osts_of
 from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, defaults, rewritten, stripe_bytes, striped, the_pool
-from tierd.detect.advice import hints, works_on_several_nodes
+from tierd.detect.advice import hints
 from tierd.detect.groups import covering
 from tierd.detect.profile import Profile
 from tierd.detect.view import LATEST_SECONDS, View
@@ -49,17 +49,18 @@ READ_SHARE = 0.9
 class Settings(Common):
     """Thresholds."""
 
-    min_openers: AtLeastTwo = 8
-    """Minimum number of simultaneous opens of one file. A choice."""
+    min_openers: AtLeastTwo = 4
+    """Minimum number of nodes that have one file open. A choice."""
     enter: Ratio = 4.0
-    """The finding begins at this number of opens per object of the file. A choice."""
+    """The finding begins at this number of nodes per object of the file. A choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentionEvidence(Evidence):
-    """A file that many processes have open."""
+    """A file that many nodes have open."""
 
     openers: int
+    """Nodes that have it open."""
     objects: int
     """Number of objects of the file."""
     targets_available: int
@@ -114,12 +115,11 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
     most = stripes_of(file)
     wanted = min(file.openers, available, most)
     in_pool = f" -p {pool}" if pool else ""
-    several = works_on_several_nodes(job.job, (directory,), view)
-    locks = several and job.total.moved_bytes - job.total.write_bytes < READ_SHARE * job.total.moved_bytes
+    locks = job.total.moved_bytes - job.total.write_bytes < READ_SHARE * job.total.moved_bytes
     if wanted > objects:
         command = f"lfs setstripe -c {wanted}{in_pool}"
         effect = (f"uses {wanted} targets instead of {objects}: up to {wanted / objects:.0f} times the throughput, if "
-                  "the network and the processes are fast enough")
+                  "the network and the nodes are fast enough")
     else:
         wanted = file.openers
         if (not max(objects, available) < wanted <= min(available * MAX_OBJECTS_PER_TARGET, most, MAX_OBJECTS)
@@ -127,10 +127,10 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
             return None
         command = f"lfs setstripe -C {wanted}{in_pool}"
         effect = (f"{wanted} objects, {-(-wanted // available)} on each of the {available} targets: one for each "
-                  "process, with its own lock (overstriping, Lustre 2.13 and newer on servers and clients)")
+                  "node, with its own lock (overstriping, Lustre 2.13 and newer on servers and clients)")
     return POLICY.finding(
-        view, f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {count_of(objects, 'object')}: "
-        "the processes wait for " + ("each other's extent locks" if locks else "the same targets"),
+        view, f"{quoted(job.job)} has {quoted(file.path)}, with {count_of(objects, 'object')}, open on "
+        f"{file.openers} nodes: they wait for " + ("each other's extent locks" if locks else "the same targets"),
         ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
                            bytes_per_second=job.total.moved_bytes / job.seconds,
                            record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active[job.job]),
@@ -139,7 +139,7 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
                    "when no process has it open", "gives the existing file this layout; rewrites all its data"),
-            *(hints(job.job, job.typical_rpc_bytes, job.read_share, min(wanted, available)) if several else ())))
+            *hints(job.job, job.typical_rpc_bytes, job.read_share, min(wanted, available))))
 
 
 def stripes_of(file: SharedFile) -> int:
@@ -163,9 +163,7 @@ def shared_stripes(evidence: ContentionEvidence, pool: str, targets: int, *, ove
 
     The finding names the objects that the file can use: by its openers, its size, and the objects that a target takes.
     """
-    wanted = min(evidence.openers, evidence.wanted_objects)
-    if wanted > targets and not overstripe:
-        wanted = targets
+    wanted = min(evidence.openers, evidence.wanted_objects, *(() if overstripe else (targets,)))
     if targets < 1 or wanted <= evidence.objects:
         return None
     return striped(pool, wanted, shared_stripe_bytes(evidence.record_bytes), overstriped=wanted > targets)
@@ -182,7 +180,7 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
         return Plan((), (Refusal(Reason.NOTHING_TO_DO, "the file has as many objects as it can use").about(
             finding.subject),))
     activities = situation.activities
-    why = f"{evidence.openers} processes of {finding.aggressor} share a file on {count_of(evidence.objects, 'object')}"
+    why = f"{evidence.openers} nodes of {finding.aggressor} share a file on {count_of(evidence.objects, 'object')}"
     part = 1 - evidence.objects / stripes.stripe_count
     closed = [(a, c) for a in activities for c in a.candidates if c.path == finding.subject]
     moves = rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds,

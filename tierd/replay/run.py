@@ -21,7 +21,7 @@ from tierd.model import Action, ClientLoad, Facts, Finding, TargetFill
 from tierd.refusal import Refusal
 from tierd.sense import nodes, parameters
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import MIN_OPENERS, FillRates
+from tierd.sense.facts import FillRates
 from tierd.sense.metadata import UnlistedJobs
 from tierd.sense.nodes import client_load
 from tierd.sense.readings import Reading, window
@@ -58,7 +58,7 @@ class TapeFacts:
             directories=directories, directory_seconds=seconds, latest_directories=latest,
             latest_seconds=latest_seconds, metadata_targets=len(tree.devices("mdt")),
             default_layouts=self._tape.layouts_of(d.directory for d in directories),
-            shared_files=tuple(self._table.shared_files(MIN_OPENERS)),
+            shared_files=tuple(self._table.shared_files),
         )
 
 
@@ -97,6 +97,7 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
         table.add([tape.records[begin:records_read]])
         after = read(tree, time)
         seen = unlisted.completed(window(before, after), table.oldest_time)
+        table.note_shared(seen)
         result = engine.run_cycle(seen, table.of_job, partial(facts, tree, time))
         before = after
         for finding in result.findings:

@@ -115,7 +115,6 @@ def runs_from_json(text: str) -> KnownRuns:
 
 MAX_LAYOUTS = 20
 """Number of directories, the busiest first, whose default layout is read. Each takes a request to an MDT."""
-MIN_OPENERS = 4
 MAX_PLACEMENTS = 5
 BUSY_PER_SECOND = 100.0
 """Operations per second in a directory from which its stripes over MDTs are read."""
@@ -284,7 +283,7 @@ class FactsCollector:
         return found
 
     def _shared(self) -> Iterator[SharedFile]:
-        for file in self.table.shared_files(MIN_OPENERS)[:MAX_LAYOUTS]:
+        for file in self.table.shared_files[:MAX_LAYOUTS]:
             try:
                 yield _with_layout(self.filesystem, file)
             except OSError:

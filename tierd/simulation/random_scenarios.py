@@ -251,7 +251,8 @@ def placement_scenario(seed: int, workloads: Collection[str]) -> RandomScenario:
     streams = [replace(stream(rng, 0), start_seconds=0.0)] if rng.random() < 0.4 else []
     served = [replace(job, start_seconds=rng.uniform(20, 40)) for job in draw(rng)]
     return RandomScenario(kind, (*streams, *served), (), 20.0, [slow_disk(rng)] if rng.random() < 0.15 else [],
-                          seconds=PLACEMENT_SECONDS, served=tuple(job.job_id for job in served))
+                          seconds=PLACEMENT_SECONDS, served=tuple(job.job_id for job in served),
+                          nodes=max(job.nodes for job in served))
 
 
 LONG_SECONDS = 1450.0
@@ -299,7 +300,7 @@ def random_io_in_runs(rng: Random) -> list[Job]:
 def shared_file_in_runs(rng: Random) -> list[Job]:
     """One file of one or two stripes that many processes write, in several runs."""
     layout = Layout((Component(0, None, "hdd", rng.choice((1, 1, 2)), MIB),), composite=False)
-    return [SharedFile(job_id="mpi.1802", path="/proj/shared/one.dat", nodes=2, threads=8,
+    return [SharedFile(job_id="mpi.1802", path="/proj/shared/one.dat", nodes=8, threads=2,
                        piece_bytes=MIB, pieces_each=rng.choice((25, 40)), think_seconds=1.0, direct=True,
                        layout=layout, runs=20, period_seconds=rng.uniform(200, 280))]
 

@@ -17,7 +17,7 @@ from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
-from tierd.model import ClientLoad, MetadataTargets, SharedRuns
+from tierd.model import ClientLoad, MetadataTargets, NamespaceLoad, SharedRuns, Window
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector, LearntRuns
 from tierd.sense.file_walks import Inventory
@@ -238,19 +238,26 @@ def record(kind: RecordType, index: int, target: Fid, job: bytes = b"mpi.5") -> 
     return Record(index=index, type=kind, time=1000.0, target=target, parent=DIRECTORY, name=b"check", job_id=job)
 
 
-def test_files_that_several_have_open_come_with_their_layout() -> None:
+def test_files_that_several_clients_have_open_come_with_their_layout() -> None:
     files = Files(files={"/d/check": (status(7, 1.0), ON_DISK), "/d": (status(1, 1.0), ON_FLASH)})
     table = ActivityTable(files.path_of)
     target = Fid(0x200000401, 7, 0)
-    other = Fid(0x200000401, 8, 0)
-    table.add([[record(RecordType.CREATE, 1, target), *(record(RecordType.OPEN, n, target) for n in range(2, 18))]])
+    table.add([[record(RecordType.CREATE, 1, target), record(RecordType.OPEN, 2, target)]])
     gather = gatherer(files, table)
-    assert gather.gather(990.0).shared_files == (), "no close was ever recorded"
-    table.add([[record(RecordType.CREATE, 90, other), record(RecordType.CLOSE, 91, other)]])
+    counted(table, 1000.0, "mpi.5", opens=18, closes=2)
     (shared,) = gather.gather(1000.0).shared_files
     assert (shared.job, shared.path, shared.openers, shared.layout) == ("mpi.5", "/d/check", 16, ON_DISK)
-    table.add([[record(RecordType.CLOSE, n, target) for n in range(18, 34)]])
+    table.add([[record(RecordType.OPEN, 3, target)]])  # in another mode, so that each client counts twice
+    counted(table, 1010.0, "mpi.5", opens=16)
+    assert gather.gather(1010.0).shared_files == (shared,)
+    table.add([[record(RecordType.CLOSE, n, target) for n in (4, 5)]])
+    counted(table, 1020.0, "mpi.5", closes=32)
     assert gather.gather(1030.0).shared_files == ()
+
+
+def counted(table: ActivityTable, end: float, job: str, opens: int = 0, closes: int = 0) -> None:
+    """A window with these operations in the job statistics of the MDTs, which count each client's."""
+    table.note_shared(Window(end - 5, end, {}, {job: NamespaceLoad(job, opens, closes)}))
 
 
 def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
@@ -264,8 +271,10 @@ def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
         def of(kind: RecordType, time: float) -> Record:
             return Record(number, kind, time, target=Fid(0x200000401, number, 0), parent=DIRECTORY, name=name,
                           job_id=b"mpi.%d" % number)
-        table.add([[of(RecordType.CREATE, begin), *(of(RecordType.OPEN, begin) for _ in range(openers)),
-                   *(of(RecordType.CLOSE, begin + 40) for _ in range(openers))]])
+        table.add([[of(RecordType.CREATE, begin), of(RecordType.OPEN, begin)]])
+        counted(table, begin, f"mpi.{number}", opens=openers)
+        table.add([[of(RecordType.CLOSE, begin + 40)]])
+        counted(table, begin + 40, f"mpi.{number}", closes=openers)
 
     ran(10, b"one", 16, 1000.0)
     ran(11, b"other", 8, 1010.0)

@@ -12,6 +12,7 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader
 from simulator.jobs.small_files import SmallFileWriter
+from simulator.settings import recorded_test_bed, with_nodes
 from tests.tierd.simulated import HDD, World, world
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.load import parse
@@ -21,13 +22,13 @@ MIB = 1 << 20
 DATABASE = RandomWriter(job_id="db.4", path="/proj/rand/table.dat", file_bytes=64 * MIB, processes_count=8,
                         layout=HDD, run_seconds=90.0, pause_seconds=45.0, think_seconds=0.03)
 """The pause between its writes limits it on flash. Thousands of writes per second take long to simulate."""
-STRIDED = SharedFile(job_id="mpi.5", path="/proj/shared/one.dat", nodes=2, threads=8, piece_bytes=MIB, pieces_each=70,
-                     direct=True, layout=HDD, runs=20, period_seconds=300.0)
+STRIDED = SharedFile(job_id="mpi.5", path="/proj/shared/one.dat", nodes=8, threads=2, piece_bytes=MIB, pieces_each=70,
+                     direct=True, layout=HDD, start_seconds=8.0, runs=20, period_seconds=300.0)
 
 
 def lived(tmp_path: Path, job: Job, until: float, kind: str, text: str = "", dry_run: bool = False) -> World:
     settings = parse(f"[act]\non = ['{kind}']\n{text}".encode(), "t.toml")
-    at = world(tmp_path, (job,), settings, dry_run, model=Cluster)
+    at = world(tmp_path, (job,), settings, dry_run, model=Cluster, bed=with_nodes(recorded_test_bed(), job.nodes))
     at.run(until)
     return at
 
@@ -61,7 +62,7 @@ def test_a_shared_file_gets_a_stripe_on_each_target_once_it_is_closed(tmp_path: 
                "[restripe]\noverstripe = false\nbenefit_factor = 1.0\n")
     assert moves(at) == [STRIDED.path]
     assert layout_of(at, STRIDED.path).startswith("whole file on hdd (4 stripes")
-    before, after = at.cluster.throughput("mpi.5", 10, 50), at.cluster.throughput("mpi.5", 603, 613)
+    before, after = at.cluster.throughput("mpi.5", 18, 58), at.cluster.throughput("mpi.5", 611, 621)
     assert sum(after) / 10 > 3 * sum(before) / 40
     (case,) = [case for case in at.daemon.store if case.moved]
     assert case.verdict == Verdict.HELPED

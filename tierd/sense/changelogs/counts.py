@@ -7,7 +7,7 @@ which :meth:`CountTables.settle` may change. A full table drops what was added f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.loads import Bools, Floats, Ints, Names, distinct
-from tierd.model import MAX_CLIENTS
+from tierd.model import MAX_CLIENTS, SharedFile
 from tierd.sense.changelogs.files import FileTable, KeyIndex, grown, pieces
 from tierd.sense.paths import join
 
@@ -192,19 +192,19 @@ class CountTable:
         self._of_job = None
 
 
-MIN_SHARED_OPENS = 4
-"""Simultaneous opens from which a file counts as shared."""
+MIN_CLIENTS = 4
+"""Clients that have a file open from which it counts as shared."""
 MAX_SHARED_RUNS = 1000
 
 
 @dataclass(slots=True)
 class SharedRun:
-    """One time in which a file was open several times, until all closed it."""
+    """One time in which several clients had a file open, until all closed it."""
 
     job: str
     path: str
     openers: int
-    """Most simultaneous opens."""
+    """Most clients that had it open."""
     began_at: float
     ended_at: float = 0.0
 
@@ -233,8 +233,8 @@ class CountTables:
         """How often numbers have got another meaning."""
         self.layouts_since: dict[str, float] = {}
         """When the default layout of a directory was found changed. Files made before outgrow an earlier one."""
-        self.shared: dict[bytes, SharedRun] = {}
-        """Runs on files that are shared now."""
+        self.shared: dict[Fid, SharedRun] = {}
+        """Runs on files that are open and were shared."""
         self.shared_runs: list[SharedRun] = []
         """Runs that have ended and were not taken yet."""
 
@@ -247,23 +247,34 @@ class CountTables:
         return [join(directory, name.decode("utf-8", "surrogateescape")) if directory.startswith("/") and name else ""
                 for directory, name in zip(directories, self.files.names_of(rows), strict=True)]
 
-    def opened(self, row: int, job: str, openers: int, time: float) -> None:
-        """Note one more open of a file that is shared."""
-        fid = self.files.fid(row)
-        run = self.shared.get(fid)
-        if run is not None:
-            run.openers = max(run.openers, openers)
-        elif path := self.path(row):
-            if len(self.shared) >= MAX_SHARED_RUNS:
-                del self.shared[next(iter(self.shared))]  # its last close was lost, or it was removed
-            self.shared[fid] = SharedRun(job, path, openers, time)
+    def note_shared(self, handles: Mapping[str, float], time: float) -> list[SharedFile]:
+        """Note runs on shared files that begin and end. Returns the files that are shared now, the most open first.
 
-    def closed_by_all(self, row: int, time: float) -> None:
-        """Note that nobody has a file open."""
-        run = self.shared.pop(self.files.fid(row), None)
-        if run is not None:
-            run.ended_at = time
-            self.shared_runs = [*self.shared_runs[1 - MAX_SHARED_RUNS:], run]
+        ``handles`` has for each job how often clients have its files open, in any mode.
+        """
+        files, found = self.files, list[SharedFile]()
+        for fid, run in [*self.shared.items()]:
+            row = files.row_of(fid)
+            if not files.open_count[row]:
+                del self.shared[fid]
+                run.ended_at = max(run.began_at, float(files.closed_at[row]))  # by the clock of the MDT
+                self.shared_runs = [*self.shared_runs[1 - MAX_SHARED_RUNS:], run]
+        opened = np.flatnonzero(files.present & (files.open_count > 0))
+        number_of_job = self.counts.job[files.owner[opened]]
+        sharing = {run.job for run in self.shared.values()}
+        for job in handles.keys() & self.counts.jobs.keys():
+            least = 2 if job in sharing else MIN_CLIENTS  # the clients of a run close the file one after the other
+            if handles[job] < least:
+                continue
+            rows = opened[number_of_job == self.counts.jobs[job]]
+            openers = int(handles[job] / max(int(files.open_count[rows].sum()), 1))
+            for fid, path in zip(files.fids_of(rows), self.paths(rows), strict=True):
+                if openers >= MIN_CLIENTS and path:
+                    self.shared.setdefault(fid, SharedRun(job, path, openers, time))
+                if openers >= least and fid in self.shared:
+                    self.shared[fid].openers = max(self.shared[fid].openers, openers)
+                    found.append(SharedFile(job, path, self.shared[fid].openers))
+        return sorted(found, key=lambda file: (-file.openers, file.path))
 
     def move_directory(self, old: str, new: str, note: Callable[[str], None]) -> list[Fid]:
         """Give the files in a directory and below it the path that it was renamed to. Returns these files. The counts
@@ -281,9 +292,8 @@ class CountTables:
         return files.fids_of(rows)
 
     def forget(self, rows: Ints) -> None:
-        if self.shared:
-            for fid in self.files.fids_of(rows):
-                self.shared.pop(fid, None)
+        for fid in self.files.fids_of(rows) if self.shared else ():
+            self.shared.pop(fid, None)
         self.files.present[rows] = False
 
     def count(self, column: int, numbers: Ints, nids: Ints, names: Sequence[str], order: Ints,

@@ -26,16 +26,7 @@ from numpy.typing import NDArray
 from lustre.fid import Fid
 from lustre.nid import nid_text
 from tierd.loads import Bools, Ints, Names
-from tierd.sense.changelogs.counts import (
-    CLOSES,
-    CREATES,
-    MIN_SHARED_OPENS,
-    OPENS,
-    OUTGROWN,
-    UNLINKS,
-    WRITE_OPENS,
-    CountTables,
-)
+from tierd.sense.changelogs.counts import CLOSES, CREATES, OPENS, OUTGROWN, UNLINKS, WRITE_OPENS, CountTables
 from tierd.sense.changelogs.files import Bytes, KeyIndex, Words, as_fid, each_fid, grown
 from tierd.sense.changelogs.packed import (
     CLOSE,
@@ -333,7 +324,6 @@ class Changes:
         files.closed_at[row[last]] = self._last(self._fields.time, self._latest(self._closed), files.closed_at)[last]
         named = self._renamed[last][self._renamed[last] >= 0]
         files.put_names(row[named], text, self._fields.name_at[named], self._fields.name_bytes[named])
-        self._share(before, after)
 
     def _latest(self, which: Bools) -> Ints:
         """For each record, the latest of these of the same file that does not come after it; -1 without one."""
@@ -420,15 +410,3 @@ class Changes:
         before = np.append(0, after[:-1])
         before[begins] = first[begins]
         return before, after
-
-    def _share(self, before: Ints, after: Ints) -> None:
-        crowded = self._opened & (after >= MIN_SHARED_OPENS)
-        emptied = self._closed & (before > 0) & (after == 0)
-        if not crowded.any() and not self._known.shared:
-            return
-        fields, jobs = self._fields, self._counts.jobs.by_number
-        for at in np.flatnonzero(crowded | emptied).tolist():
-            if crowded[at]:
-                self._known.opened(int(self._row[at]), jobs[self._job[at]], int(after[at]), float(fields.time[at]))
-            else:
-                self._known.closed_by_all(int(self._row[at]), float(fields.time[at]))

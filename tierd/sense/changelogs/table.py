@@ -16,9 +16,9 @@ import numpy as np
 from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
-from tierd.loads import Ints, distinct, sums
-from tierd.model import Candidate, DirectoryActivity, NamespaceLoad, OpenFile, SharedFile
-from tierd.sense.changelogs.counts import CLOSES, COUNTED, PAST_STEP_SECONDS, CountTables, SharedRun
+from tierd.loads import CLOSES, OPENS, Ints, NamespaceLoads, distinct, sums
+from tierd.model import Candidate, DirectoryActivity, NamespaceLoad, OpenFile, SharedFile, Window
+from tierd.sense.changelogs.counts import COUNTED, PAST_STEP_SECONDS, CountTables, SharedRun
 from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.packed import Records
 from tierd.sense.changelogs.roll_up import RollUp
@@ -63,6 +63,10 @@ class ActivityTable:
         self._of_mdt: dict[str, set[Fid]] = {}
         """Files that are known from tallies, by MDT."""
         self._lock = RLock()
+        self._handles: dict[str, float] = {}
+        """What each job has opened and not closed, each client for itself."""
+        self.shared_files: Sequence[SharedFile] = ()
+        """Files that several clients have open, the most first."""
         self.unchecked: set[str] = set()
         """Directories of which records may be missing, and which have not been checked again. No act begins there."""
         self.records_read = 0
@@ -138,7 +142,7 @@ class ActivityTable:
             self._path.renamed_until = renamed_until
 
     def shared_runs(self) -> list[SharedRun]:
-        """Runs on shared files that have ended since the last call. A table that is filled by tallies knows none."""
+        """Runs on shared files that have ended since the last call."""
         with self._lock:
             found, self._known.shared_runs = self._known.shared_runs, []
             return found
@@ -310,17 +314,23 @@ class ActivityTable:
             places = [self._known.counts.names(number)[1] for number in recent]
             return any(directory in {place, place.rpartition("/")[0]} for place in places)
 
-    def shared_files(self, min_openers: int) -> list[SharedFile]:
-        """Files that at least ``min_openers`` have open now, the most open first. None without CLOSE records."""
-        files = self._known.files
+    def note_shared(self, window: Window) -> None:
+        """Note which files several clients have open, by what jobs opened and closed in a window.
+
+        An MDT records one open for each user and mode of a file, until the last close (``mdd_open`` in
+        lustre/mdd/mdd_object.c). Job statistics count one for each client, which asks once for all of its processes.
+        """
+        names = NamespaceLoads.of(window.namespace)
+        more = names.numbers[:, OPENS] - names.numbers[:, CLOSES]
         with self._lock:
-            if not self._known.counts.counted[:, CLOSES].any():
-                return []
-            rows = np.flatnonzero(files.present & (files.open_count >= min_openers))
-            owners, openers = files.owner[rows].tolist(), files.open_count[rows].tolist()
-            found = [SharedFile(self._known.counts.names(owner)[0], path, count)
-                     for path, owner, count in zip(self._known.paths(rows), owners, openers, strict=True) if path]
-        return sorted(found, key=lambda f: (-f.openers, f.path))
+            for at in np.flatnonzero(more).tolist():
+                job = names.job[at]
+                left = self._handles.pop(job, 0.0) + float(more[at])
+                if left > 0:
+                    self._handles[job] = left
+            while len(self._handles) > self._known.max_counts:
+                del self._handles[next(iter(self._handles))]  # its client crashed, or others closed its files
+            self.shared_files = self._known.note_shared(self._handles, window.end)
 
 
 def _most_files_first(activity: DirectoryActivity) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from lustre.nid import NONE as NID_OF_NOBODY
 from simulator.servers.changelog_bytes import encode
 from tests.damaged import damage, damaged
 from tests.lustre.changelog.test_properties import records as any_record
-from tierd.model import MAX_CLIENTS
+from tierd.model import MAX_CLIENTS, NamespaceLoad, Window
 from tierd.sense.changelogs import roll_up
 from tierd.sense.changelogs.packed import Records, packed_pieces
 from tierd.sense.changelogs.table import ActivityTable
@@ -55,8 +55,9 @@ JOBS = ("cp.1", "cp.2", "cp.\ufffd", "", "own.1", TAG.decode(), "x" * 32)
 
 def state(of: ActivityTable) -> list[object]:
     """What the table knows, without the paths of runs on shared files: a rename may have changed these paths."""
+    of.note_shared(Window(0.0, 9.0, {}, {job: NamespaceLoad(job, opens=100.0) for job in JOBS}))
     return [[of.of_job(job, 0.0) for job in JOBS], of.operations_of(JOBS), of.places(),
-            of.files_by_sequence(), of.shared_files(1), [replace(run, path="") for run in of.shared_runs()],
+            of.files_by_sequence(), of.shared_files, [replace(run, path="") for run in of.shared_runs()],
             of.records_read, of.oldest_time,
             [of.other_mover_in(place, 0.0) for place in of.places()]]
 

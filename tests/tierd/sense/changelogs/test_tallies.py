@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from lustre.changelog.record import NO_FID, Record, RecordType
 from lustre.fid import Fid
+from tierd.model import NamespaceLoad, Window
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import Tally, TallyContent, TallyLimits
 from tierd.sense.own_moves import OwnMoves
@@ -60,8 +61,9 @@ def records(draw: st.DrawFn) -> list[Record]:
 
 def seen(table: ActivityTable) -> tuple[object, ...]:
     jobs = [job.decode() for job in JOBS]
+    table.note_shared(Window(0.0, 9.0, {}, {job: NamespaceLoad(job, opens=100.0) for job in jobs}))
     return ([table.of_job(job, 0.0) for job in jobs], [table.counts_of_job(job, 0.0) for job in jobs],
-            sorted(table.shared_files(2), key=str),
+            table.shared_files,
             [table.other_mover_in(directory, 0.0) for directory in DIRECTORIES.values()])
 
 
