@@ -134,17 +134,6 @@ def client_names(clients: Sequence[ClientLoad]) -> str:
     return f"{'client' if len(names) == 1 else f'{len(names)} clients:'} {first_names(names)}"
 
 
-def works_on_several_nodes(job: str, directories: Collection[str], view: View) -> bool:
-    """Whether a job is known to work on several nodes: by its clients in these directories, or else by the scheduler.
-
-    Where one client does the I/O of a job on several nodes, no other collects its records. The processes of one node
-    share its cache and its locks, so collective buffering does not help them.
-    """
-    clients = {nid for activity in view.activities(job, view.windows[0].start) if activity.directory in directories
-               for nid in activity.clients}
-    return (len(clients) or view.facts.job_nodes.get(job, 0)) > 1
-
-
 def hints(job: str, record_bytes: float, read_share: float, objects: int) -> tuple[Advice, ...]:
     """Hints for a job with shared or small I/O. None for large records, which collective buffering does not help.
 

@@ -1,14 +1,14 @@
-"""A job does small I/O in large files on disks: each RPC costs a seek and moves few bytes.
+"""A job does small I/O in files on disks: each RPC costs a seek and moves few bytes.
 
 The finding does not depend on victims, which ``noisy-neighbour`` finds. The measure is operations per MiB, as in LASSi
 (arXiv 1906.03884). An efficient job needs about one.
 
-tierd moves such files to flash as a whole, once they are closed. A first component on flash does not help: the I/O goes
+tierd moves large files to flash as a whole, once they are closed. A first component does not help there: the I/O goes
 to all of the file. The job keeps its file open while it works, so the move serves its next run, or the next time it
 opens the file. tierd expects as much such I/O then as it has seen so far, and moves a file if that saves several times
 the disk time that the copy costs. A file that the job made and did not open again is left where it is: its next run
-makes a new one, and the default layout of the directory serves that. Large files fill flash quickly: one plan uses at
-most half of the free space above the reserve.
+makes a new one, and the default layout of the directory serves that, as it serves new small files. Large files fill
+flash quickly: one plan uses at most half of the free space above the reserve.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tierd.decide.plans import Plan
 from tierd.decide.restripe import MAX_SETTLE_SECONDS
 from tierd.decide.sizing import boundary
 from tierd.detect.accelerators import absorbs, accelerators
-from tierd.detect.advice import has_free_space, hints, works_on_several_nodes
+from tierd.detect.advice import has_free_space, hints
 from tierd.detect.attribution import directories
 from tierd.detect.groups import grouped, totals
-from tierd.detect.profile import Classes
+from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
@@ -43,7 +43,7 @@ TARGET_SHARE = 0.2
 RPCS_PER_FILE = 8.0
 """A job with at most this many RPCs per finished file works on small files: see ``hot-small-files``. A choice."""
 MIN_FILE_BYTES = 16 << 20
-"""Smaller files are small files: see ``hot-small-files``. A choice."""
+"""Smaller files have one stripe, and those that exist stay: see ``hot-small-files``. A choice."""
 STRIPES = 4
 """Maximum number of stripes on flash. A choice."""
 Files = Sequence[tuple[DirectoryActivity, Candidate]]
@@ -98,7 +98,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     accelerated = accelerators(view.facts.disk_writes)
     flash, found = view.flash, list[tuple[float, Finding]]()
     for job in jobs.values():
-        small = job.small_rpc_share(Classes().small_rpc_bytes)
+        small, whole = job.small_rpc_share(Classes().small_rpc_bytes), is_small_files(job, Classes())
         if (small < edge(settings.enter, view, POLICY.name, job.job)
                 or (job.files and job.total.bulk_operations / job.files <= RPCS_PER_FILE)):
             continue
@@ -110,8 +110,10 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             continue
         rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
         per_mib = job.total.bulk_operations * MIB / max(job.total.moved_bytes, 1.0)
-        places = directories(view.activities(job.job, view.windows[0].start))
-        flash_pool = view.pools_of(places[0] if places else "/").flash
+        activities = view.activities(job.job, view.windows[0].start)
+        places = directories(activities)
+        clients = {nid for activity in activities for nid in activity.clients}  # one of those that have a file open
+        pools = view.pools_of(places[0] if places else "/")
         found.append((rate, POLICY.finding(
             view, f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
             f"{count_of(len(on_disk), 'disk target')}, {percent(small)} of them small: {per_mib:.0f} operations per "
@@ -121,7 +123,9 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                 mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.read_share,
                 seconds=view.seconds_active[job.job]), job=job.job, targets=sorted(on_disk), directories=places,
             advice=(
-                *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
+                *([Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "
+                          "DIRECTORY", "with a SIZE that holds whole files", "flash needs no seeks") if whole else
+                   Advice(f"lfs migrate --non-block -c 1 -p {quoted(pools.flash)} FILE",
                           f"the files of {quoted(job.job)}, when closed",
                           "flash needs no seeks; move whole files, because a first component on flash does not help")]
                   if has_free_space(view, view.flash) else []),
@@ -129,7 +133,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                        f"in {quoted(job.job)}",
                        f"up to {per_mib:.0f} times fewer operations for the same bytes"),
                 *(hints(job.job, job.mean_rpc_bytes, job.read_share, max(len(on_disk), 1))
-                  if works_on_several_nodes(job.job, places, view) else ())))))
+                  if not whole and max(len(clients), view.facts.job_nodes.get(job.job, 0)) > 1 else ())))))
     yield from (finding for _, finding in sorted(found, key=lambda each: -each[0]))
 
 
@@ -142,17 +146,18 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     stripes = min(STRIPES, len(capacity.pools[pools.flash_pool]))
     left = settings.share_of_free * plans.room_bytes(capacity, pools.flash_pool, pools.reserve)
     files = [(a, c) for a in activities for c in a.candidates
-             if MIN_FILE_BYTES <= (c.size_bytes or 0) <= settings.max_file_bytes]
+             if 0 < (c.size_bytes or 0) <= settings.max_file_bytes]
+    large = [each for each in files if (each[1].size_bytes or 0) >= MIN_FILE_BYTES]
     opened = [file for a in activities for file in plans.open_files(a)]
     again = evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds  # as many small RPCs as so far
-    saved = again * (plans.SEEK_USEC - plans.FLASH_USEC) / 1e6 / max(1, len(files) + len(opened))
+    saved = again * (plans.SEEK_USEC - plans.FLASH_USEC) / 1e6 / max(1, len(large) + len(opened))
     actions: list[Action] = []
     refusals: list[Refusal] = []
     if opened:
         refusals.append(Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open: tierd moves a file when it is "
                                 "closed").about(opened[0]))
     for needed, action in [*defaults(finding, files, stripes, situation),
-                           *moves(finding, files, stripes, situation, saved)]:
+                           *moves(finding, large, stripes, situation, saved)]:
         if needed > left:
             refusals.append(Refusal(Reason.NO_ROOM, f"it needs {bytes_text(needed)}, and {bytes_text(max(0.0, left))} "
                                     f"of pool {pools.flash_pool!r} may be used").about(action.path or action.directory))
@@ -191,7 +196,7 @@ def defaults(finding: Finding, files: Files, stripes: int, situation: Situation)
         present, end = capacity.default_layouts.get(where), boundary(max(sizes))
         if plans.may_get_default(where, capacity) and not plans.covers(present, end, pool):
             rest = plans.flash_first(end, present, situation.pools).components[1:]
-            layout = Layout((Component(0, end, pool, stripes), *rest))
+            layout = Layout((Component(0, end, pool, stripes if max(sizes) >= MIN_FILE_BYTES else 1), *rest))
             yield sum(sizes), plans.new_default(finding, where, layout, f"{finding.aggressor} creates files with small "
                                                 f"random I/O here, of up to {bytes_text(max(sizes))}")
 
