@@ -2,7 +2,7 @@
 
 * Many clients and many files: do not stripe. The finding: a job creates small files with several stripes. Each file
   needs an object per stripe, and each create or unlink involves all these targets.
-* Some clients and few large files: stripe. The finding: a stream keeps one target busy while others are idle.
+* Some clients and few large files: stripe. The finding: a stream keeps one target busy while others have time.
 * Many clients and one file: stripe over all targets. See ``shared-file-contention``.
 * Small files on the same OST. The finding: a job has small files on several targets, and so few that one would do.
 """
@@ -10,15 +10,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
+from statistics import fmean
 
 from lustre.layout.model import Component, Layout
 from tierd.decide import restripe
 from tierd.decide.plans import Plan, fitting, may_get_default, missing_pool, move, new_default, room_bytes
 from tierd.decide.restripe import Restripe
 from tierd.detect.attribution import directories
+from tierd.detect.groups import totals
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Action, Advice, Evidence, Finding, Window
@@ -35,6 +37,9 @@ MIN_FILES = 50
 ONE_TARGET_SHARE, SPREAD_SHARE = 0.9, 0.8
 """Share of one target in a stream's bytes from which it has one target; in the RPCs of small files, below which they
 are on several. Choices."""
+TIMES_OTHERS = 2.0
+"""Throughput of a stream on its target, as a multiple of what the others of the pool move on average, from which they
+have time for it. Where they are busy too, more stripes only mix the streams. A choice."""
 MAX_FILES_PER_SECOND = 20.0
 """Rate of small files below which one target is advised for them. The guide gives none: a choice."""
 
@@ -83,9 +88,11 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                 not layout.components[0].on_mdt and layout.components[0].stripe_count not in {0, 1}):
             yield _striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
     users = Counter(target for job in jobs.values() for target in job.by_target)
+    moved = totals((target, load.moved_bytes / job.seconds) for job in jobs.values()
+                   for target, load in job.by_target.items())
     for job in jobs.values():
         if is_stream(job, Classes()):
-            yield from _single_target_stream(job, recent, view, settings)
+            yield from _single_target_stream(job, recent, view, settings, moved=moved)
         elif job.job in small and all(users[target] == 1 for target in job.by_target):  # one target serves others too
             yield from _scattered_small_files(job, recent, view)
 
@@ -128,14 +135,16 @@ def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -
                        f"wait for one target instead of {used}"),))
 
 
-def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
+def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings, *,
+                          moved: Mapping[str, float]) -> Iterator[Finding]:
     target, load = max(job.by_target.items(), key=lambda item: (item[1].moved_bytes, item[0]))
     share, rate = load.moved_bytes / max(job.total.moved_bytes, 1.0), load.moved_bytes / job.seconds
     pool = view.facts.pool_of(target)
     members = view.facts.pools.get(pool, ())
     subject = f"stream of {job.job}"
-    least = edge(ONE_TARGET_SHARE, view, POLICY.name, job.job, subject)
-    if share < least or rate < settings.min_bytes_per_second or len(members) < 2:
+    least, others = (edge(each, view, POLICY.name, job.job, subject) for each in (ONE_TARGET_SHARE, TIMES_OTHERS))
+    if (share < least or rate < settings.min_bytes_per_second or len(members) < 2
+            or rate < others * fmean(moved.get(other, 0.0) for other in members if other != target)):
         return
     count = min(settings.stripes, len(members))
     places = directories(view.activities(job.job, recent[0].start))

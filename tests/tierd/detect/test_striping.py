@@ -38,6 +38,12 @@ def test_a_stream_is_reported_from_25_mib_a_second_on_one_target(rate: float, ta
     assert bool(look(POLICY, halves(stream("big.1", rate, seconds=30.0, targets=targets)))) == reported
 
 
+@pytest.mark.parametrize(("streams", "reported"), [(1, 1), (2, 2), (4, 0)])
+def test_streams_on_a_target_each_are_left_alone_where_all_are_busy(streams: int, reported: int) -> None:
+    loads = [load for n in range(streams) for load in stream(f"big.{n}", 90, seconds=30.0, targets=TARGETS[n:n + 1])]
+    assert len(look(POLICY, halves(loads))) == reported
+
+
 def test_a_command_names_one_directory_at_most() -> None:
     view = View(halves(stream("big.1", 90, seconds=30.0, targets=TARGETS[:1])), Facts(pools=POOLS), lambda *_: [
         DirectoryActivity("big.1", f"/d/{n}", creates=9) for n in range(3)])
