@@ -92,8 +92,8 @@ def _job_advice(job: str, changes: float) -> Iterator[Advice]:
                  "another MDS would help this job alone; see metadata-storm if it works in one directory")
     if changes >= CHANGE_SHARE:
         yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"where {quoted(job)} creates its directories",
-                     "its directories go to several MDTs; creates are bound by one thread of an MDS and its clock rate "
-                     "(Cray, CUG 2018)")
+                     "its directories go to several MDTs, since Lustre 2.13; creates are bound by one thread of an MDS "
+                     "and its clock rate (Cray, CUG 2018)")
 
 
 def _server_advice(service: MetadataService, busy: bool, changes: float, stats: float, view: View) -> Iterator[Advice]:
@@ -121,7 +121,7 @@ def _server_advice(service: MetadataService, busy: bool, changes: float, stats: 
                      "a second metadata server did 1.37 times the creates of one (Dell and Intel, figure 8)")
     else:
         yield Advice("lfs setdirstripe -D -c 1 -i -1 DIRECTORY", "parents of the busy trees",
-                     "new directories go to the other MDTs, if these are less busy (see metadata-imbalance)")
+                     "new directories go to the other MDTs, since Lustre 2.13 (see metadata-imbalance)")
 
 
 POLICY = Policy("metadata-bound", Settings, find)

@@ -67,7 +67,8 @@ def advice(mdt: str, other: str) -> tuple[Advice, ...]:
     index = int(other[-4:], 16)
     return (
         Advice("lfs setdirstripe -D -c 1 -i -1 DIRECTORY", f"parents of large trees on {quoted(mdt)}",
-               "new subdirectories go to the MDTs with most room, or in turn; existing ones stay"),
+               "new subdirectories go to the MDTs with most room, or in turn; existing ones stay. Before Lustre 2.13 "
+               f"they stay on the MDT of the parent: lfs mkdir -i {index} makes one elsewhere"),
         Advice(f"lfs migrate -m {index} DIRECTORY", f"on a client, for a tree on {quoted(mdt)} in which no job works",
                f"moves the tree to {quoted(other)}: one request to the MDTs for each entry, which is locked meanwhile; "
                "every entry gets a new FID; of open files only the names move; files with a copy in an archive "

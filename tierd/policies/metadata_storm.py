@@ -239,11 +239,11 @@ def spread_advice(places: Sequence[str], facts: Facts, added: int) -> Iterator[A
     default = placement.default if placement is not None else None
     if default is None or default.stripe_count < 2:
         yield Advice(f"lfs mkdir -c {count} NEW_DIRECTORY (or lfs setdirstripe -D -c {count} --max-inherit 1 {name} "
-                     "for new subdirectories)", name, f"spreads names over the MDTs; {gain}; {SEVERAL_NODES}")
+                     "for new ones, since Lustre 2.15)", name, f"spreads names over the MDTs; {gain}; {SEVERAL_NODES}")
     if len(places) > 1:
         yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"the parent of directories such as {name}",
-                     "new subdirectories go to the MDTs in turn (remote directories): each has one MDT and one lock, "
-                     "which suits jobs with many directories better than stripes")
+                     "since Lustre 2.13 new subdirectories go to the MDTs in turn (remote directories): each has one "
+                     "MDT and one lock, which suits jobs with many directories better than stripes")
     yield Advice(f"lfs migrate -m 0,1,… -c {count} {name}", "on a client, while no job works there",
                  f"moves the existing entries (at least {added:,}): one request to the MDTs for each, which is "
                  "locked meanwhile; every entry gets a new FID; of open files only the names move; files with a copy "
