@@ -83,10 +83,7 @@ def test_hysteresis() -> None:
 
 
 def test_small_records_bring_hints_for_mpi_io_and_hdf5() -> None:
-    facts = Facts(pools=POOLS, shared_files=(SharedFile("mpi.5", "/proj/one", 64, None),))
-    whole = stream("mpi.5", 40, seconds=30.0, targets=TARGETS[:1])
-    records = [load._replace(sizes={65536: load.writes}) for load in whole]
-    (found,) = look(POLICY, halves(records), facts)
+    (found,) = shared(64, None, record_bytes=65536)
     mpi, hdf5 = found.advice[2:]
     assert mpi.command == ("romio_cb_write enable, romio_ds_write disable, cb_nodes 4, striping_factor 4, "
                            "striping_unit 4194304")
