@@ -279,8 +279,8 @@ def cases() -> Panel:
         "Cases", "Streams that a neighbour slowed in this time range, and what tierd did. State and "
         "verdict are the latest; closed: the finding has ended. Not done because: why tierd does not act; tierctl "
         "explain has the remedy.",
-        Query(f"{every} and on (fs, id) {begun} or "
-              f'label_replace({every} unless on (fs, id) {begun}, "state", "closed", "state", ".*")'),
+        Query(f"{every} and on (fs, id) {begun} or label_replace({every} unless on (fs, id) {begun} and on (fs) "
+              f'tierd_cycles_total{OF_FS}, "state", "closed", "state", ".*") or on (fs, id) {every}'),
         unit="none", width=24, height=5, empty="no case reported in this time range", sort="Since",
         columns={"id": ("Finding", ""), "victim": ("Victim", ""), "aggressor": ("Aggressor", ""),
                  "Value": ("Since", "dateTimeAsLocal"), "state": ("State", ""), "verdict": ("Verdict", ""),
@@ -288,8 +288,7 @@ def cases() -> Panel:
         overrides=(coloured("State", STATE_WORDS), coloured("Verdict", VERDICT_WORDS),
                    coloured("Not done because", REASON_WORDS),
                    *sized({"Finding": 90, "Since": 190, "State": 110}),
-                   column_link("Victim", "jobs", "This job", jobid="Victim"),
-                   column_link("Aggressor", "jobs", "This job", jobid="Aggressor")))
+                   *(column_link(job, "jobs", "This job", jobid=job) for job in ("Victim", "Aggressor"))))
 
 
 def done_in_range() -> Panel:

@@ -42,7 +42,6 @@ from dashboards.panels import (
     total,
 )
 
-IMPORTS = 'fs_pool_state:lustre_osc_imports:sum{fs=~"$fs"}'
 NOT_FULL = ('sum({__name__=~"(fs_pool_state:lustre_osc|fs_target_state:lustre_mdc)_imports:sum", '
              'fs=~"$fs", state!~"FULL|IDLE|DEACTIVATED"})')
 
@@ -94,7 +93,6 @@ CAPACITY = Row("Capacity", (
          unit="percentunit", steps=FULLNESS, maximum=1, width=8, height=7, empty=NO_SERVERS),
 ))
 
-
 POOLS = '{fs=~"$fs", pool=~"$pool"}'
 TRAFFIC = Row("Traffic", (
     total("Read", "Bytes per second read from object targets.", f"fs_pool_target:lustre_ost_read_bytes:rate2m{POOLS}",
@@ -139,7 +137,7 @@ JOBS = Row("Busiest jobs", (
 CLIENTS = Row("Clients (where exporters run on clients)", (
     stat("Connections not FULL", "Connections of clients to targets that are neither FULL, IDLE nor DEACTIVATED. Many "
          "point to a server or the network, a few to single clients (dashboard Clients).",
-         Query(none_of(NOT_FULL, IMPORTS)), unit="short", width=12, height=3,
+         Query(none_of(NOT_FULL, 'fs_pool_state:lustre_osc_imports:sum{fs=~"$fs"}')), unit="short", width=12, height=3,
          steps=ANY_IS_A_WARNING, links=(link_from_value("clients", "Clients"),)),
     replace(ACTIVE, width=12),
     replace(THROUGHPUT, width=24, links=(link_from_value("clients", "Clients", fs="fs"),)),

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dashboards.dashboard import CLIENT, FS, LOW_IS_BAD, NO_CLIENTS, POOL, Dashboard, Row, column_link
+from dashboards.dashboard import CLIENT, FS, LOW_IS_BAD, NO_CLIENTS, POOL, RATE, Dashboard, Row, column_link
 from dashboards.panels import GREEN, ORANGE, YELLOW, Panel, Query, dashed, heatmap, mirrored, table, timeseries, total
 
 MINE = 'fs=~"$fs", instance="$instance"'
-RATE = "[$__rate_interval]"
 
 
 def ratio(name: str) -> str:

@@ -8,6 +8,7 @@ from dashboards.dashboard import (
     NO_SERVERS,
     NO_STREAM,
     POOL,
+    RATE,
     TARGET,
     Dashboard,
     Row,
@@ -21,14 +22,12 @@ from dashboards.panels import GREEN, ORANGE, YELLOW, Query, dashed, mirrored, ta
 BY_POOL = 'fs=~"$fs", pool=~"$pool", jobid=~"$jobid"'
 BY_FS = 'fs=~"$fs", jobid=~"$jobid"'
 RAW = 'fs=~"$fs", target=~"$target", jobid=~"$jobid"'
-RATE = "[$__rate_interval]"
 THIS = link_from_value("jobs", "This job", jobid="jobid")
 
 BULK = f"sum by (fs, jobid) (fs_pool_job:lustre_job_bulk_operations:rate2m{{{BY_POOL}}})"
 BYTES = f'sum by (fs, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_bytes:rate2m", {BY_POOL}}})'
 
 NO_JOBS = "no job statistics: " + NO_SERVERS
-
 
 ALL = Row("All jobs", (
     total("Read", "Bytes per second that the selected jobs read.",

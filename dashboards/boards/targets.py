@@ -9,6 +9,7 @@ from dashboards.dashboard import (
     FULLNESS,
     NO_SERVERS,
     POOL,
+    RATE,
     TARGET,
     Dashboard,
     Row,
@@ -66,9 +67,7 @@ CHECKS = Row("Checks and quotas", (
                unit="short", empty="not reported", steps=((None, GREEN), (1, ORANGE))),
 ), closed=True)
 OST = 'fs=~"$fs", pool=~"$pool", target=~"$target"'
-RATE = "[$__rate_interval]"
 JOBS = link_from_value("jobs", "Jobs on this target", fs="fs", target="target")
-
 
 STATE = Row("All targets", (
     total("Read", "Bytes per second read from the selected object targets.",
@@ -129,7 +128,6 @@ LOAD = Row("Object targets: load", (
                      'pool) (fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"})', "{{fs}} {{pool}}"),
                unit="percentunit", maximum=1, steps=((None, GREEN), (0.2, YELLOW), (0.4, RED))),
 ), empty=NO_SERVERS)
-
 
 BUCKETS = {
     "io_size_bytes": r"(4096|16384|65536|262144|524288|1048576|4194304|16777216)(\\.0)?|1.6777216e.07|\\+Inf",

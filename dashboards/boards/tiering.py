@@ -11,6 +11,7 @@ from dashboards.dashboard import (
     NO_STREAM,
     NO_TIERD,
     POOL,
+    RATE,
     STORY,
     TARGET,
     TARGET_LINK,
@@ -23,7 +24,6 @@ from dashboards.dashboard import (
 )
 from dashboards.panels import GREEN, ORANGE, RED, YELLOW, Query, bars, dashed, matrix, stat, table, timeseries
 
-RATE = "[$__rate_interval]"
 OF_FS = '{fs=~"$fs"}'
 VICTIM = "max by (victim)"
 ON = 'fs=~"$fs", target=~"$target", jobid=~"$jobid"'

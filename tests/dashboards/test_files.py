@@ -34,6 +34,8 @@ from tierd.daemon.states import FOUND, State
 from tierd.refusal import Reason
 
 BOARDS_JSON = [json.loads(text(board)) for board in BOARDS]
+ALL_BOARDS = {board["uid"]: board for board in BOARDS_JSON}
+SCREEN_PIXELS, MARGIN_PIXELS = 1366, 40
 UNITS = {"short", "none", "percentunit", "bytes", "Bps", "ops", "s", "suffix:% of its usual throughput"}
 
 boards = pytest.mark.parametrize("board", BOARDS_JSON, ids=itemgetter("uid"))
@@ -119,8 +121,7 @@ def test_every_metric_is_one_that_the_exporter_tierd_or_a_rule_makes(board: dict
 
 
 def by_title(uid: str, title: str) -> dict[str, Any]:
-    (board,) = [board for board in BOARDS_JSON if board["uid"] == uid]
-    (panel,) = [panel for panel in panels(board) if panel["title"] == title]
+    (panel,) = [panel for panel in panels(ALL_BOARDS[uid]) if panel["title"] == title]
     return panel
 
 
@@ -130,9 +131,6 @@ def test_rows_of_merged_tables_have_the_same_labels(board: dict[str, Any]) -> No
     for panel in panels(board):
         if panel["type"] == "table" and len(panel["targets"]) > 1:
             assert all(t["expr"].startswith("max without (__name__) (") for t in panel["targets"]), panel["title"]
-
-
-SCREEN_PIXELS, MARGIN_PIXELS = 1366, 40
 
 
 @boards
@@ -189,8 +187,7 @@ def test_mirrored_panels_have_room_below_zero(board: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("uid", ["lustre-at-a-glance", "lustre-tiering", "lustre-jobs"])
 def test_the_story_is_marked_on_the_time_axis(uid: str) -> None:
-    (board,) = [board for board in BOARDS_JSON if board["uid"] == uid]
-    marked = {re.findall(r'event="([a-z-]+)"', a["expr"])[0] for a in board["annotations"]["list"]}
+    marked = {re.findall(r'event="([a-z-]+)"', a["expr"])[0] for a in ALL_BOARDS[uid]["annotations"]["list"]}
     assert {"slowdown", "default-layout", "moves-begun", "verdict", "undo"} <= marked
     events = (ROOT / "tierd" / "daemon" / "metrics.py").read_text(encoding="utf-8")
     assert all(f'"{event}": ' in events for event in marked)
@@ -273,9 +270,6 @@ MAY_BE_EMPTY = {
 """Panels without data in these five minutes, and why that is in order."""
 
 
-ALL_BOARDS = {board["uid"]: board for board in BOARDS_JSON}
-
-
 @boards
 def test_every_panel_shows_something(site: Site, board: dict[str, Any]) -> None:
     empty: dict[str, set[str]] = {}
@@ -335,6 +329,12 @@ def test_metrics_that_the_simulator_lacks_come_from_written_nodes(site: Site) ->
     assert {"lustre_osd_scrub_state", "lustre_osd_scrub_repaired_objects", "lustre_lfsck_state",
             "lustre_lfsck_failed_items", "lustre_quota_slave_connected", "lustre_quota_slave_enforced",
             "lustre_quota_slave_up_to_date"} <= site.names
+
+
+def test_no_case_is_closed_while_tierd_is_away(site: Site) -> None:
+    expr = by_title("lustre-tiering", "Cases")["targets"][0]["expr"].replace("$__range", "15m")
+    states = [case["metric"]["state"] for case in site.prometheus.instant(filled(expr), site.end + 400)]
+    assert "kept" in states
 
 
 def test_the_recorded_numbers_are_right(site: Site) -> None:
