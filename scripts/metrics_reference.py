@@ -223,9 +223,9 @@ def _self_metrics() -> Iterator[str]:
 
 
 KINDS = {"gauge": "gauge", "gauges": "gauge", "GaugeMetricFamily": "gauge", "counters": "counter",
-         "CounterMetricFamily": "counter", "info": "gauge", "InfoMetricFamily": "gauge"}
+         "CounterMetricFamily": "counter", "InfoMetricFamily": "gauge"}
 """The kind of the families that a call of these functions and classes makes."""
-SUFFIXES = {"counters": "_total", "CounterMetricFamily": "_total", "info": "_info", "InfoMetricFamily": "_info"}
+SUFFIXES = {"counters": "_total", "CounterMetricFamily": "_total", "InfoMetricFamily": "_info"}
 
 
 def _metrics_of_tierd() -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from httpserver.config import WebConfigFile
@@ -78,15 +78,8 @@ def with_rows(family: GaugeMetricFamily | CounterMetricFamily, rows: Rows) -> Me
     return family
 
 
-def info(name: str, about: str, *rows: Mapping[str, str]) -> Metric:
-    family = InfoMetricFamily(name, about)
-    for row in rows:
-        family.add_metric((), dict(row))
-    return family
-
-
 def build_info() -> Metric:
-    return info("tierd_build", "Always 1. The label names the release of tierd.", {"version": __version__})
+    return gauges("tierd_build_info", "Always 1. The label names the release of tierd.", "version", {__version__: 1})
 
 
 def staging_metrics(stager: Stager) -> Iterator[Metric]:
@@ -124,8 +117,8 @@ def state_metrics(daemon: Daemon) -> Iterator[Metric]:
                 " or not (0).", settings.resolved_scopes.modes == {Mode.OBSERVE})
     yield gauge("tierd_learning", "Whether tierd knows too little to rule out slowed streams (1) or enough (0).",
                 is_learning(len(daemon.windows), daemon.engine.device_time))
-    yield info("tierd_own_job", "Always 1. The label has a job id of tierd's own moves.",
-               *({"jobid": job} for job in settings.own_jobs))
+    yield gauges("tierd_own_job_info", "Always 1. The label has a job id of tierd's own moves.", "jobid",
+                 dict.fromkeys(settings.own_jobs, 1))
     yield gauge("tierd_paused", "Whether acts are paused by an administrator, the pause file or the circuit breaker (1)"
                 " or not (0).", bool(state.paused or state.stopped))
     yield gauge("tierd_held", "Whether tierd starts no new acts (1), because it is paused or outside the maintenance"

@@ -88,4 +88,4 @@ def test_tierd_learns_first_and_the_first_act_is_an_increase(tmp_path: Path) -> 
     at.run(until=60)
     assert metrics.get_sample_value("tierd_learning", {"fs": "lustre"}) == 0
     assert metrics.get_sample_value("tierd_observes_only", {"fs": "lustre"}) == 0
-    assert {s.labels["jobid"] for s in family(metrics, "tierd_own_job").samples} == set(Settings().own_jobs)
+    assert {s.labels["jobid"] for s in family(metrics, "tierd_own_job_info").samples} == set(Settings().own_jobs)
