@@ -21,6 +21,7 @@ from tierd.daemon.states import State
 from tierd.daemon.web import token_of
 
 LOGIN = login("prometheus", "secret")
+QUIET, SLOW = 65e6, 44e6
 SAME: dict[str, Any] = {"Sec-Fetch-Site": "same-origin"}
 
 
@@ -71,8 +72,7 @@ def test_learning_is_never_called_quiet(port: Port) -> None:
     assert "<h1 id=\"lead-h\">Nobody is slowed" not in body
     port.answers["overview"] = overview(cases=(), all_cases=0, faults={}, sources=good)
     assert "device time is not known yet" in port.request("/")[1]
-    port.answers["overview"] = overview(cases=(), all_cases=0, faults={}, sources=good,
-                                        device_time=OVERVIEW.times)
+    port.answers["overview"] = overview(cases=(), all_cases=0, faults={}, sources=good, device_time=OVERVIEW.times)
     assert "<h1 id=\"lead-h\">Nobody is slowed" in port.request("/")[1]
 
 
@@ -123,6 +123,8 @@ def test_a_victim_that_has_recovered_is_not_called_slow(port: Port) -> None:
     assert body.count("s.1 is back at its usual throughput") >= 2
     port.answers["overview"] = overview(cases=(CASE.replaced(active=False),))
     assert "The finding has ended, and F1 is judging." in port.request("/")[1]
+    port.answers["overview"] = overview(faults={"blind": "connection refused"})
+    assert "<h1 id=\"lead-h\">The counters cannot be read" in port.request("/")[1]
 
 
 def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
@@ -150,9 +152,6 @@ def test_a_chart_has_its_events_in_this_order() -> None:
     assert places == sorted(places)
     assert chart.slow == (places[0], 100.0)  # the curve does not recover
     assert charts.case_chart(CASE.replaced(curve=CASE.curve[:1]), NOW) is None
-
-
-QUIET, SLOW = 65e6, 44e6
 
 
 @pytest.mark.parametrize(("rates", "changed", "slow"), [
