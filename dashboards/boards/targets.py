@@ -165,13 +165,13 @@ DISKS = Row("Object targets: disk I/O (select one target)", (
          "io_in_flight", "read", "short"),
 ), closed=True)
 ROOM = Row("Space", (
-    bars("OST usage", "Used share of each OST. Full targets take no new objects, and existing objects cannot grow.",
-         Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}", "{{fs}} {{target}}", instant=True), unit="percentunit",
-         steps=FULLNESS, maximum=1, empty=NO_SERVERS),
-    bars("OST object usage", "Used share of the objects (inodes) of each OST. Many tiny files can use up the "
-         "objects before the space.",
-         Query(f"1 - max by (fs, target) (lustre_ost_files_free{{{ANY}}}) / (max by (fs, target) "
-               f"(lustre_ost_files{{{ANY}}}) > 0)", "{{fs}} {{target}}", instant=True), unit="percentunit",
+    bars("OST usage", "The twenty fullest OSTs. Full targets take no new objects, and existing objects cannot grow.",
+         Query(f"topk(20, fs_pool_target:lustre_ost_used:ratio{{{OST}}})", "{{fs}} {{target}}", instant=True),
+         unit="percentunit", steps=FULLNESS, maximum=1, empty=NO_SERVERS),
+    bars("OST object usage", "The twenty OSTs with the largest used share of objects (inodes). Many tiny files can "
+         "use up the objects before the space.",
+         Query(f"topk(20, 1 - max by (fs, target) (lustre_ost_files_free{{{ANY}}}) / (max by (fs, target) "
+               f"(lustre_ost_files{{{ANY}}}) > 0))", "{{fs}} {{target}}", instant=True), unit="percentunit",
          steps=FULLNESS, maximum=1, empty=NO_SERVERS),
     timeseries("Free space and one-day prediction", "Free space of each pool, and its free space in one day at the "
                "rate of the last six hours. LustreOstFillingUp alerts if a target is predicted to reach 0.",
