@@ -189,7 +189,7 @@ def check_arguments(given: argparse.Namespace) -> Arguments:
     counts = {"quota.limit": given.quota_limit, "jobs.limit": given.jobs_limit, "jobs.idle-seconds": given.jobs_idle}
     wrong += [f"--{option}: must not be negative" for option, number in counts.items() if number < 0]
     if not 0 < given.deadline < threading.TIMEOUT_MAX:
-        wrong.append("--collector.deadline: must be above 0 seconds")
+        wrong.append(f"--collector.deadline: must be above 0 and below {threading.TIMEOUT_MAX:.0f} seconds")
     try:
         roots = check_roots(given.procfs, given.sysfs, given.debugfs)
     except ConfigError as mistakes:

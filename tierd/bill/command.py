@@ -31,11 +31,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     which.add_argument("--csv", action="store_true", help="print all cases as CSV, with bytes and seconds")
     which.add_argument("--line", action="store_true",
                        help="print one sentence about --job, or nothing if there is no bill")
-    bill.set_defaults(run=run)
+    bill.set_defaults(run=run, wrong=bill.error)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask for the entries, and print them."""
+    if (chosen.user or chosen.line) and not chosen.job:  # the bill of all jobs would be taken for that of a user
+        chosen.wrong("--user and --line need --job")
     now = datetime.now(UTC).timestamp()
     request = {"request": "bill", "since": client.moment(chosen.since, now), "job": chosen.job, "user": chosen.user}
 
@@ -51,7 +53,7 @@ def table(answer: BillAnswer, by: str) -> list[str]:
                    key=lambda side: (-sum(each.lost_bytes for each in side[1][0]), side[0]))
     width = max((len(printable(name)) for name, _ in sides), default=0)
     since = min([answer.since, *(each.begun_at for each in answer.entries)])  # an entry counts as a whole
-    begin, end = (client.local_time(each).strftime("%Y-%m-%d %H:%M") for each in (since, answer.until))
+    begin, end = map(client.time_text, (since, answer.until))
     lines = [f"from {begin} to {end}: what jobs with small files cost streams (90% interval)",
              f"{by.upper():{width}}  {'cost others':34}  lost to others" if sides else
              "no stream certainly lost anything to another job"]
@@ -71,7 +73,7 @@ def lost_text(entries: Sequence[BillEntry]) -> str:
 
 
 def sentence(answer: BillAnswer) -> list[str]:
-    """One sentence about a job, for the comment of a scheduler; none without ``--job`` or without a bill."""
+    """One sentence about a job, for the comment of a scheduler; none without a bill."""
     cost = [each for each in answer.entries if each.aggressor in answer.jobs]
     lost = [each for each in answer.entries if each.victim in answer.jobs]
     parts = [f"cost other jobs {lost_text(cost)}"] * bool(cost) + [f"lost {lost_text(lost)} to other jobs"] * bool(lost)

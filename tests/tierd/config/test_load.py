@@ -275,7 +275,6 @@ REFUSED = [
     ("[claim]\nexpiry_seconds = 1", 2, "claim.expiry_seconds: "),
     ("[verify]\njudge_seconds = true", 2, "verify.judge_seconds: write a number (it is True)"),
     ("[limits.pools.flash]\nfiles_per_second = true", 2, "write a number (it is True)"),
-    ("[detect.hot_small_files]\nmin_opens = true", 2, "write a number (it is True)"),
 ]
 
 
