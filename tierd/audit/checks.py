@@ -11,7 +11,7 @@ Sources, by the names used in the lines:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -124,32 +124,23 @@ def spread(values: Mapping[str, int], unit: str = "") -> str:
     return ", ".join(f"{value}{unit} on {count_of(count, 'device')}" for value, count in counts)
 
 
-def at_or_above(table: Histogram | None, limit: int) -> tuple[int, int]:
-    """Events at or above a limit, and all events, of a table."""
-    if table is None:
-        return 0, 0
-    rows = [(upper, sum(column[row] for column in table.columns)) for row, upper in enumerate(table.uppers)]
-    return sum(count for upper, count in rows if upper >= limit), sum(count for _, count in rows)
+def full_share(tables: Iterable[tuple[Histogram | None, int]]) -> float | None:
+    """Share of the events of some tables that are at or above the limit of each; None for too few events."""
+    rows = [(upper >= limit, sum(column[row] for column in table.columns))
+            for table, limit in tables if table is not None for row, upper in enumerate(table.uppers)]
+    return share_of(sum(count for reached, count in rows if reached), sum(count for _, count in rows))
 
 
-def share_of(events: tuple[int, int]) -> float | None:
-    """A share; None for too few events."""
-    part, whole = events
+def share_of(part: int, whole: int) -> float | None:
     return part / whole if whole >= FEW_EVENTS else None
-
-
-def added(pairs: Iterator[tuple[int, int]]) -> tuple[int, int]:
-    """Sums of pairs."""
-    found = list(pairs)
-    return sum(part for part, _ in found), sum(whole for _, whole in found)
 
 
 def client_rpc_size(node: Node) -> Iterator[Line]:
     """``max_pages_per_rpc`` against what the servers accept."""
     for fsname, pages in filesystems(node, "osc.max_pages_per_rpc"):
         accepted = [size for device in pages if (size := accepted_bytes(node.texts("osc.import").get(device)))]
-        full = share_of(added(at_or_above(rpc_stats.parse(text.encode() + b"\n").pages_per_rpc, pages[device])
-                              for device, text in node.texts("osc.rpc_stats").items() if device in pages))
+        full = full_share((rpc_stats.parse(text.encode() + b"\n").pages_per_rpc, pages[device])
+                          for device, text in node.texts("osc.rpc_stats").items() if device in pages)
         sizes = "Too few RPCs since the mount to say how many are full" if full is None else (
             f"{percent(full)} of the RPCs since the mount have the largest size")
         least, largest = min(pages.values()) * node.page_bytes, max(accepted, default=0)
@@ -186,8 +177,8 @@ def accepted_bytes(text: str | None) -> int:
 def client_rpcs_in_flight(node: Node) -> Iterator[Line]:
     """``max_rpcs_in_flight``, and how often it is reached."""
     for fsname, limits in filesystems(node, "osc.max_rpcs_in_flight"):
-        reached = share_of(added(at_or_above(rpc_stats.parse(text.encode() + b"\n").rpcs_in_flight, limits[device])
-                                 for device, text in node.texts("osc.rpc_stats").items() if device in limits))
+        reached = full_share((rpc_stats.parse(text.encode() + b"\n").rpcs_in_flight, limits[device])
+                             for device, text in node.texts("osc.rpc_stats").items() if device in limits)
         say = partial(Line, "client-rpcs-in-flight", fsname, f"osc.{fsname}-*.max_rpcs_in_flight = {spread(limits)}",
                       f"{RPCS_IN_FLIGHT} ({POWERFLEX})")
         how_often = "Too few RPCs since the mount to say how often it is reached." if reached is None else (
@@ -297,7 +288,7 @@ def statahead_hits(texts: list[str]) -> float | None:
     """Share of hits among the entries fetched; None if the release counts none, or too few."""
     counts = [statahead_stats.parse(text.encode() + b"\n") for text in texts]
     hits, misses = (sum(getattr(each, name) or 0 for each in counts) for name in ("hit_total", "miss_total"))
-    return share_of((hits, hits + misses))
+    return share_of(hits, hits + misses)
 
 
 def old_kernel(node: Node) -> str:
@@ -312,11 +303,11 @@ def old_kernel(node: Node) -> str:
 def server_rpc_size(node: Node) -> Iterator[Line]:
     """``brw_size`` of the node's OSTs, against the sizes that they get."""
     for fsname, sizes in filesystems(node, "obdfilter.brw_size"):
-        full = share_of(added(
-            at_or_above(brw_stats.parse(text.encode() + b"\n").named(b"pages per bulk r/w"),
-                        sizes[device] * MIB // node.page_bytes)
+        full = full_share(
+            (brw_stats.parse(text.encode() + b"\n").named(b"pages per bulk r/w"),
+             sizes[device] * MIB // node.page_bytes)
             for kind in ("osd-ldiskfs", "osd-zfs") for device, text in node.texts(f"{kind}.brw_stats").items()
-            if device in sizes))
+            if device in sizes)
         say = partial(Line, "server-rpc-size", fsname, f"obdfilter.{fsname}-*.brw_size = {spread(sizes, ' MiB')}",
                       f"16 MiB ({POWERFLEX})")
         why = "Largest RPC that clients may send. " + (
