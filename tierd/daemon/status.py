@@ -241,7 +241,8 @@ class StatusSnapshot:
             if stream is not None and not finding.advice_only:
                 for target in finding.targets:
                     slowdown[target] = max(slowdown.get(target, 0.0), stream.slowdown)
-        rates, counts, latencies = rates_by(window, 0), loads_by(window, 0), latency_by_target(window)
+        rates, latencies = rates_by(window, 0), latency_by_target(window)
+        counts = Counter(target for target, _ in window.loads)
         pool_of = {target: pool for pool, targets in self.facts.pools.items() for target in targets}
         rows = [answers.TargetRow(
             target=target, **rates.get(target, NO_LOAD), jobs=counts[target], slowdown=slowdown.get(target),
@@ -256,7 +257,8 @@ class StatusSnapshot:
         serious = [f for f in self.findings.values() if not f.advice_only]
         role = {f.victim: "slowed" for f in serious if f.victim} | {
             job: "noise" for f in serious if f.aggressor for job in f.aggressors}
-        rates, counts, names = rates_by(self.window, 1), loads_by(self.window, 1), self.window.namespace
+        rates, names = rates_by(self.window, 1), self.window.namespace
+        counts = Counter(job for _, job in self.window.loads)
         rows = [answers.JobRow(
             job=job, **rates.get(job, NO_LOAD), targets=counts[job], role=role.get(job, ""),
             creates=names[job].creates / self.window.metadata_seconds if job in names else 0.0)
@@ -284,11 +286,6 @@ def rates_by(window: Window, place: int) -> dict[str, dict[str, float]]:
     rates = mean_rates([window], place)
     return {name: dict(zip(NO_LOAD, numbers, strict=False))
             for name, numbers in zip(rates.names, rates.numbers.tolist(), strict=True)}
-
-
-def loads_by(window: Window, place: int) -> Counter[str]:
-    """Number of loads by target (``place`` 0) or job (1)."""
-    return Counter(key[place] for key in window.loads)
 
 
 def latency_by_target(window: Window) -> dict[str, float]:
