@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from exporter import clock, exposition
-from exporter.app import HEALTH_PATH, App, BodyKey
+from exporter.app import HEALTH_PATH, App
 from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
 from exporter.collectors.slim import SLIM_COLLECTORS
@@ -157,9 +157,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.warning("Lustre is not loaded on this node; there are no Lustre metrics until it is")
     run_promptly()
     gc.set_threshold(GC_ALLOCATIONS)
-    connections, bodies = default_connections(), HeldBodies[BodyKey](on_released=return_memory)
-    own = registry(scraper, wanted.web_config, connections, bodies.held_bytes, slim=slim)
-    app = App(scraper, own, given.telemetry_path, bodies=bodies, on_refused=connections.refuse)
+    connections, bodies = default_connections(), HeldBodies(on_released=return_memory)
+    own = registry(scraper, wanted.web_config, connections, bodies, slim=slim)
+    app = App(scraper, own, given.telemetry_path, bodies=bodies)
     return serve(wanted.addresses, app, name="lustre-exporter", web_config=wanted.web_config, connections=connections)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from urllib.parse import parse_qs
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -24,8 +24,6 @@ MARGIN_SECONDS = 0.5
 """Share of the scrape timeout reserved for rendering and sending the answer."""
 MIN_PASS_SECONDS = 2.0
 """Time of a pass even if its client waits less: other clients share it, and in less time reads would seem to hang."""
-BodyKey = tuple[frozenset[str], bool, bool]
-"""Collectors, whether the format is OpenMetrics, and whether it is compressed."""
 Response = tuple[str, list[tuple[str, str]], Iterable[bytes]]
 """Status, headers, body."""
 
@@ -39,12 +37,9 @@ class App:
         registry: CollectorRegistry,
         telemetry_path: str,
         clock: Clock = clocks.monotonic,
-        bodies: HeldBodies[BodyKey] | None = None,
-        on_refused: Callable[[str], None] = lambda _: None,
+        bodies: HeldBodies | None = None,
     ) -> None:
-        """``on_refused`` receives ``bytes`` for each request refused because of the limit of ``bodies``."""
-        self._bodies = HeldBodies[BodyKey](clock=clock) if bodies is None else bodies
-        self._on_refused = on_refused
+        self._bodies = HeldBodies(clock=clock) if bodies is None else bodies
         self._scraper = scraper
         self._registry = registry
         self._telemetry_path = telemetry_path
@@ -90,7 +85,6 @@ class App:
         except WaitTimeoutError:
             return _unavailable(f"Another scrape of these collectors has been running for {seconds:g} s.")
         except NoRoomError:
-            self._on_refused("bytes")
             return _unavailable("Slow clients use all the memory for responses.")
 
     def _body(self, names: frozenset[str], wanted: exposition.ResponseFormat, seconds: float, client: Slot) -> Reader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from exporter.jobs.lines import compiled as compiled_lines
 from exporter.reading import reading_name
 from exporter.scrape import Scraper
+from httpserver.bodies import HeldBodies
 from httpserver.config import WebConfigFile
 from httpserver.connections import Connections
 from httpserver.metrics import ConnectionMetrics, WebConfigMetrics
@@ -143,7 +144,7 @@ def registry(
     scraper: Scraper,
     web_config: WebConfigFile | None = None,
     connections: Connections | None = None,
-    held_bytes: Callable[[], int] = lambda: 0,
+    bodies: HeldBodies | None = None,
     *,
     slim: bool = False,
     in_file: bool = False,
@@ -163,8 +164,8 @@ def registry(
         return own
     if web_config is not None:
         own.register(WebConfigMetrics(web_config, PREFIX))
-    if connections is not None:
-        own.register(ConnectionMetrics(connections, held_bytes, PREFIX))
+    if connections is not None and bodies is not None:
+        own.register(ConnectionMetrics(connections, bodies, PREFIX))
     ProcessCollector(registry=own)
     GCCollector(registry=own)
     return own

@@ -12,11 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 from httpserver.connections import Slot
 
-K = TypeVar("K", bound=Hashable)
 MAX_HELD_BYTES = 64 << 20
 MAX_SHARED_SECONDS = 5.0
 """Age up to which a request takes over the body of an earlier one, if the limit does not allow another body."""
@@ -37,17 +35,13 @@ class Body:
     pieces: Callable[[], Iterable[bytes]]
     """Yields the bytes from the beginning. Called once for each connection."""
     size_bytes: int
-
-
-@dataclass(eq=False)
-class _Held(Generic[K]):
-    key: K
-    body: Body
-    made_at: float
+    key: Hashable = None
+    sent_at: float = 0.0
+    """Time of the first connection that got it."""
     readers: set[Slot] = field(default_factory=set)
 
 
-class HeldBodies(Generic[K]):
+class HeldBodies:
     """The bodies that connections send now."""
 
     def __init__(
@@ -65,13 +59,15 @@ class HeldBodies(Generic[K]):
         self._clock = clock
         self._on_released = on_released
         self._lock = threading.Lock()
-        self._held: dict[Body, _Held[K]] = {}
+        self._held: dict[Body, None] = {}
+        self.refused = 0
+        """Requests without an answer because of the limit."""
 
     def held_bytes(self) -> int:
         with self._lock:
             return sum([body.size_bytes for body in self._held])
 
-    def recent(self, key: K, client: Slot) -> Reader | None:
+    def recent(self, key: Hashable, client: Slot) -> Reader | None:
         """Call this before making a body. If there is no room for one, returns the bytes of a recent body instead.
 
         Raises NoRoomError if there is no room, no recent body with this key, and no slow client to replace.
@@ -89,53 +85,53 @@ class HeldBodies(Generic[K]):
             self._make_room(1)
             return None
 
-    def send(self, key: K, body: Body, client: Slot) -> Reader:
+    def send(self, key: Hashable, body: Body, client: Slot) -> Reader:
         """Return the bytes of a body for one connection. Raises NoRoomError if the limit does not allow the body.
 
         The body counts as held until the returned iterator is closed, as WSGI servers do.
         """
         with self._lock:
-            held = self._held.get(body)
-            if held is None:
+            if body not in self._held:
                 if not self._fits(body.size_bytes) and (shared := self._recent_body(key)) is not None:
                     return self._reader(shared, client)
                 self._make_room(body.size_bytes)
-                held = self._held[body] = _Held(key, body, self._clock())
-            return self._reader(held, client)
+                body.key, body.sent_at, self._held[body] = key, self._clock(), None
+            return self._reader(body, client)
 
     def _fits(self, size_bytes: int) -> bool:
         sizes = [size_bytes, *[body.size_bytes for body in self._held]]
         return sum(sizes) - max(sizes) <= self._limit_bytes
 
-    def _recent_body(self, key: K) -> _Held[K] | None:
+    def _recent_body(self, key: Hashable) -> Body | None:
         """Return the newest body with this key, unless it is too old to be shared."""
-        same = [held for held in self._held.values() if held.key == key]
-        newest = max(same, key=lambda held: held.made_at, default=None)
-        return None if newest is None or self._clock() - newest.made_at > MAX_SHARED_SECONDS else newest
+        same = [body for body in self._held if body.key == key]
+        newest = max(same, key=lambda body: body.sent_at, default=None)
+        return None if newest is None or self._clock() - newest.sent_at > MAX_SHARED_SECONDS else newest
 
     def _make_room(self, size_bytes: int) -> None:
         """Drop bodies that only slow clients read, the longest held first, until this size fits."""
-        for body, held in [*self._held.items()]:
+        for body in [*self._held]:
             if self._fits(size_bytes):
                 return
-            if all(client.is_slow() for client in held.readers):
-                for client in held.readers:
+            if all(client.is_slow() for client in body.readers):
+                for client in body.readers:
                     client.abort()
                 del self._held[body]
         if not self._fits(size_bytes):
+            self.refused += 1
             raise NoRoomError
 
-    def _reader(self, held: _Held[K], client: Slot) -> Reader:
-        held.readers.add(client)
-        return Reader(held.body, lambda: self._done(held, client))
+    def _reader(self, body: Body, client: Slot) -> Reader:
+        body.readers.add(client)
+        return Reader(body, lambda: self._done(body, client))
 
-    def _done(self, held: _Held[K], client: Slot) -> None:
+    def _done(self, body: Body, client: Slot) -> None:
         with self._lock:
-            was_last = client in held.readers and len(held.readers) == 1
-            held.readers.discard(client)
-            if not held.readers and self._held.get(held.body) is held:
-                del self._held[held.body]
-            self._memory_due |= was_last and self._clock() - held.made_at > LONG_SECONDS
+            was_last = body.readers == {client}
+            body.readers.discard(client)
+            if not body.readers:
+                self._held.pop(body, None)
+            self._memory_due |= was_last and self._clock() - body.sent_at > LONG_SECONDS
 
 
 class Reader(Iterator[bytes]):

@@ -18,7 +18,7 @@ import socketserver
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,8 @@ ADDRESS_SHARE = 0.75
 """Share of the connections that requests of one source address may use."""
 SLOW_SECONDS = 2.0
 """Time from the first byte of a response after which its client is slow and gives way to others."""
-REFUSED_REASONS = ("limit", "address", "bytes")
-"""Why a request got no answer: all connections are in use, those of its address, or the bytes held for responses."""
+REFUSED_REASONS = ("limit", "address")
+"""Why a request got no answer: all connections are in use, or those of its address."""
 DROPPED_REASONS = ("waiting", "slow")
 """Why a connection was ended for another one: its request was not complete, or its client read slowly."""
 DESCRIPTOR_SHARE = 4
@@ -89,8 +89,8 @@ class Connections:
         self._waiting: dict[Slot, None] = {}
         self._answering: dict[Slot, None] = {}
         self._dropped: set[Slot] = set()
-        self._refused = Counter(dict.fromkeys(REFUSED_REASONS, 0))
-        self._ended = Counter(dict.fromkeys(DROPPED_REASONS, 0))
+        self.refused = Counter(dict.fromkeys(REFUSED_REASONS, 0))
+        self.ended = Counter(dict.fromkeys(DROPPED_REASONS, 0))
 
     def begin(self, connection: socket.socket, address: str = "") -> Slot | None:
         """Take a slot, if necessary from a waiting or slow connection. Returns None if all are being answered."""
@@ -102,7 +102,7 @@ class Connections:
             if self._dropped and self._drop_wait_seconds:
                 self._changed.wait_for(lambda: not self._full(), self._drop_wait_seconds)
             if self._full():
-                self._refused["limit"] += 1
+                self.refused["limit"] += 1
                 return None
             slot = Slot(connection, address, self._clock, self._count_slow)
             self._waiting[slot] = None
@@ -124,7 +124,7 @@ class Connections:
             if len(same) >= self.limit_per_address:
                 slow = next((other for other in same if other.is_slow()), None)
                 if slow is None:
-                    self._refused["address"] += 1
+                    self.refused["address"] += 1
                     return False
                 self._drop(slow, socket.SHUT_RDWR, "slow")
             del self._waiting[slot]
@@ -133,19 +133,7 @@ class Connections:
 
     def _count_slow(self) -> None:
         with self._changed:
-            self._ended["slow"] += 1
-
-    def refuse(self, reason: str) -> None:
-        with self._changed:
-            self._refused[reason] += 1
-
-    def refused(self) -> Mapping[str, int]:
-        with self._changed:
-            return dict(self._refused)
-
-    def dropped(self) -> Mapping[str, int]:
-        with self._changed:
-            return dict(self._ended)
+            self.ended["slow"] += 1
 
     def end(self, slot: Slot) -> None:
         """Record that the connection is closed and its thread ends."""
@@ -176,7 +164,7 @@ class Connections:
         self._answering.pop(slot, None)
         self._dropped.add(slot)
         if reason:
-            self._ended[reason] += 1
+            self.ended[reason] += 1
         _shut_down(slot.connection, how)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from httpserver.bodies import HeldBodies
 from httpserver.config import WebConfigFile
 from httpserver.connections import Connections
 
@@ -34,7 +35,7 @@ class ConnectionMetrics(Collector):
     """Open connections, connections refused and dropped by reason, and bytes held for responses."""
 
     connections: Connections
-    held_bytes: Callable[[], int]
+    bodies: HeldBodies
     prefix: str
 
     def collect(self) -> Iterator[Metric]:
@@ -44,15 +45,15 @@ class ConnectionMetrics(Collector):
             self.prefix + "connections_refused",
             "Requests and connections refused, by reason: limit (all connections are in use), address (the source"
             " address uses its share of them), bytes (responses to other clients use the memory for responses).",
-            self.connections.refused())
+            {**self.connections.refused, "bytes": self.bodies.refused})
         yield by_reason(
             self.prefix + "connections_dropped",
             "Connections ended in favour of another client, by reason: waiting (the request was not complete), slow"
-            " (the client read its response slowly).", self.connections.dropped())
+            " (the client read its response slowly).", self.connections.ended)
         yield GaugeMetricFamily(
             self.prefix + "response_held_bytes",
             "Bytes of responses that clients are reading now. Bytes shared by several clients count once.",
-            self.held_bytes())
+            self.bodies.held_bytes())
 
 
 def by_reason(name: str, about: str, numbers: Mapping[str, int]) -> Metric:

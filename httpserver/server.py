@@ -306,7 +306,8 @@ class Server(BoundedThreads):
         self.timeouts = timeouts or Timeouts()
         self.connections = connections or Connections()
         self.max_body_bytes = max_body_bytes
-        self._web_config = web_config
+        self.config: Callable[[], WebConfig] = WebConfig if web_config is None else web_config.config
+        self.deny: Callable[[], None] = (lambda: None) if web_config is None else web_config.deny
         try:
             self._bind(address.host or "::", address.port)
         except OSError as error:
@@ -325,12 +326,8 @@ class Server(BoundedThreads):
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
 
-    def deny(self) -> None:
-        if self._web_config is not None:
-            self._web_config.deny()
-
     def serve(self, slot: Slot) -> None:
-        config = WebConfig() if self._web_config is None else self._web_config.config()
+        config = self.config()
         try:
             if config.tls is not None:
                 self._handshake(slot, config.tls)
@@ -341,7 +338,7 @@ class Server(BoundedThreads):
 
     def reject(self, connection: socket.socket) -> None:
         """Send a 503 response without waiting. Over TLS, which needs a handshake first, the connection just ends."""
-        if self._web_config is None or self._web_config.config().tls is None:
+        if self.config().tls is None:
             connection.setblocking(False)
             connection.send(REFUSAL)
             connection.shutdown(socket.SHUT_WR)

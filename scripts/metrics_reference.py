@@ -18,6 +18,7 @@ from exporter.collectors import COLLECTORS, slim
 from exporter.exposition import Family
 from exporter.scrape import Scraper
 from exporter.self_metrics import PREFIX, ExporterMetrics
+from httpserver.bodies import HeldBodies
 from httpserver.config import WebConfigFile
 from httpserver.connections import Connections
 from httpserver.metrics import ConnectionMetrics, WebConfigMetrics
@@ -209,7 +210,7 @@ def _self_metrics() -> Iterator[str]:
         metrics = [
             *ExporterMetrics(scraper).collect(),
             *WebConfigMetrics(WebConfigFile(web), PREFIX).collect(),
-            *ConnectionMetrics(Connections(), lambda: 0, PREFIX).collect(),
+            *ConnectionMetrics(Connections(), HeldBodies(), PREFIX).collect(),
         ]
     helps = []
     for metric in metrics:

@@ -35,7 +35,7 @@ def body(size: int) -> Body:
 
 
 def test_clients_share_a_body_which_is_counted_once_until_the_last_one_is_done() -> None:
-    held, one = HeldBodies[str](100), body(60)
+    held, one = HeldBodies(100), body(60)
     first, second = held.send("a", one, Client()), held.send("a", one, Client())
     assert held.held_bytes() == 60
     assert b"".join(first) == b"".join(second) == b"x" * 60
@@ -47,7 +47,7 @@ def test_clients_share_a_body_which_is_counted_once_until_the_last_one_is_done()
 
 
 def test_the_largest_body_leaves_room_for_others() -> None:
-    held = HeldBodies[str](100)
+    held = HeldBodies(100)
     held.send("large", body(1000), Client())
     held.send("small", body(90), Client())
     with pytest.raises(NoRoomError):
@@ -59,7 +59,7 @@ def test_the_largest_body_leaves_room_for_others() -> None:
 
 def test_beyond_the_limit_a_recent_body_is_shared() -> None:
     clock = Clock()
-    held = HeldBodies[str](100, clock)
+    held = HeldBodies(100, clock)
     held.send("a", body(1000), Client())
     held.send("b", body(100), Client())
     assert len(b"".join(held.recent("a", Client()) or ())) == 1000
@@ -73,7 +73,7 @@ def test_beyond_the_limit_a_recent_body_is_shared() -> None:
 
 def test_slow_clients_give_way_and_others_do_not() -> None:
     clock = Clock()
-    held = HeldBodies[str](100, clock)
+    held = HeldBodies(100, clock)
     slow, quick = Client(slow=True), Client()
     held.send("a", body(200), slow)
     reading = held.send("b", body(100), quick)
@@ -90,7 +90,7 @@ def test_slow_clients_give_way_and_others_do_not() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 120), st.booleans(), st.booleans()), max_size=30))
 def test_the_limit_holds_for_any_clients(requests) -> None:
-    held = HeldBodies[int](100)
+    held = HeldBodies(100)
     readers: list[tuple[Client, int]] = []
     for number, (size, slow, ends) in enumerate(requests):
         client = Client(slow)
@@ -110,7 +110,7 @@ def test_the_limit_holds_for_any_clients(requests) -> None:
 
 def test_memory_is_returned_after_a_slow_client_and_only_then() -> None:
     clock, returned = Clock(), []
-    held = HeldBodies[str](100, clock, lambda: returned.append(clock.now))
+    held = HeldBodies(100, clock, lambda: returned.append(clock.now))
     for seconds in (0.1, 10.0, 0.1):
         reader = held.send("a", body(10), Client())
         clock.now += seconds

@@ -112,7 +112,7 @@ def test_when_all_are_being_answered_the_next_is_turned_away(serve) -> None:
     for client in clients:
         client.join(WAIT)
     assert answers == [b"hello"] * 2
-    assert served.server.connections.refused() == {"limit": 1, "address": 0, "bytes": 0}
+    assert served.server.connections.refused == {"limit": 1, "address": 0}
 
 
 def slot_of(connections: Connections, address: str, *, answered: bool = True) -> Slot:
@@ -129,7 +129,7 @@ def test_the_address_with_most_connections_gives_way() -> None:
     many = [slot_of(connections, "10.0.0.2", answered=False) for _ in range(3)]
     slot_of(connections, "10.0.0.3")
     assert {lone, *many[1:]} == set(connections._waiting)
-    assert connections.dropped() == {"waiting": 1, "slow": 0}
+    assert connections.ended == {"waiting": 1, "slow": 0}
 
 
 def test_slow_readers_give_way_to_the_next_request_and_quick_ones_do_not() -> None:
@@ -144,7 +144,7 @@ def test_slow_readers_give_way_to_the_next_request_and_quick_ones_do_not() -> No
     assert set(connections._answering) == {quick, computing, newcomer}
     with socket.socket() as refused:
         assert connections.begin(refused, "10.0.0.4") is None
-    assert connections.dropped() == {"waiting": 0, "slow": 1}
+    assert connections.ended == {"waiting": 0, "slow": 1}
 
 
 def test_one_address_gets_its_share_and_leaves_the_rest_to_others() -> None:
@@ -154,11 +154,11 @@ def test_one_address_gets_its_share_and_leaves_the_rest_to_others() -> None:
         slot_of(connections, "10.0.0.1").sending()
     third = slot_of(connections, "10.0.0.1", answered=False)
     assert not connections.request_arrived(third)
-    assert connections.refused()["address"] == 1
+    assert connections.refused["address"] == 1
     slot_of(connections, "10.0.0.2")
     now.now = 3.0
     assert connections.request_arrived(third)
-    assert connections.dropped()["slow"] == 1
+    assert connections.ended["slow"] == 1
 
 
 def test_a_request_beyond_the_share_of_its_address_gets_retry_after(serve) -> None:
