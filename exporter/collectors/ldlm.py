@@ -7,7 +7,7 @@ pool. It skips the namespaces of servers for other servers, except those between
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from exporter.collector import Collect, Collector, Context
@@ -65,21 +65,13 @@ class Group(NamedTuple):
 
 def start(_: Context) -> Collect:
     ledger: Ledger[Group, Counter] = Ledger()
-    seen: tuple[Sequence[NamedDevice], Mounts] = (), {}
-    servers, clients, order = _members({}), _members({}), tuple[Group, ...]()
 
     def collect(node: Node, page: MetricsPage) -> None:
-        nonlocal seen, servers, clients, order
-        devices, mounts = node.devices(KIND), node.mount_points()
-        if seen[0] is not devices or seen[1] is not mounts:
-            groups = dict(_groups(devices, mounts))
-            of_servers = {name: group for name, group in groups.items() if group.namespace in SERVERS.values()}
-            of_clients = {name: group for name, group in groups.items() if name not in of_servers}
-            seen, order = (devices, mounts), tuple(dict.fromkeys(groups.values()))
-            servers, clients = _members(of_servers), _members(of_clients)
-        ledger.begin(servers.groups)
-        _gauges(node, page, servers, clients, order)
-        for name in servers.groups:
+        groups = dict(_groups(node.devices(KIND), node.mount_points()))
+        servers = {name: group for name, group in groups.items() if group.namespace in SERVERS.values()}
+        ledger.begin(servers)
+        _gauges(node, page, groups, servers)
+        for name in servers:
             counted = dict(_counters(node, name))
             ledger.credit(name, b"", tuple(counted), tuple(counted.values()))
         for group in sorted(ledger.groups):
@@ -102,33 +94,18 @@ def _groups(devices: Sequence[NamedDevice], mounts: Mounts) -> Iterator[tuple[st
             yield name, Group(device.fsname, "", "osp")
 
 
-class _Members(NamedTuple):
-    groups: dict[str, Group]
-    """The group of each namespace."""
-    places: dict[Group, list[int]]
-    """The positions of the namespaces of each group."""
-
-
-def _members(groups: dict[str, Group]) -> _Members:
-    places: dict[Group, list[int]] = {}
-    for place, group in enumerate(groups.values()):
-        places.setdefault(group, []).append(place)
-    return _Members(groups, places)
-
-
-def _gauges(node: Node, page: MetricsPage, servers: _Members, clients: _Members, order: Iterable[Group]) -> None:
-    sums: dict[tuple[Gauge, Group], int] = {}
+def _gauges(node: Node, page: MetricsPage, groups: dict[str, Group], servers: dict[str, Group]) -> None:
+    sums: dict[Group, dict[Gauge, int]] = {group: {} for group in groups.values()}
+    clients = {name: group for name, group in groups.items() if name not in servers}
     for families, members in ((ON_SERVERS, servers), (ON_CLIENTS, clients)):
-        numbers = node.numbers_of(KIND, tuple(families), members.groups)
+        numbers = node.numbers_of(KIND, tuple(families), members)
         for family, values in zip(families.values(), numbers, strict=True):
-            for group, places in members.places.items():
-                known = [value for place in places if (value := values[place]) is not None]
-                if known:
-                    sums[family, group] = sum(known)
-    for group in order:
-        for family in (*ON_SERVERS.values(), *ON_CLIENTS.values()):
-            if (value := sums.pop((family, group), None)) is not None:
-                page.sample(family, group.labels(), value)
+            for group, value in zip(members.values(), values, strict=True):
+                if value is not None:
+                    sums[group][family] = sums[group].get(family, 0) + value
+    for group, of_group in sums.items():
+        for family, number in of_group.items():
+            page.sample(family, group.labels(), number)
 
 
 def _counters(node: Node, name: str) -> Iterator[tuple[Counter, int]]:
