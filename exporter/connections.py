@@ -19,7 +19,7 @@ from exporter.mounts import ClientDevice
 from exporter.node import Node, NodeSnapshot
 from exporter.pools import PoolMembership
 from exporter.rpc_stats import RpcFamilies, directions
-from exporter.sources import NEIGHBOURS, Columns, Lines, Rendered, Source, sample_lines, stats_renderer
+from exporter.sources import Columns, Lines, Rendered, Source, sample_lines, stats_renderer
 from exporter.templates import Row, fill_numbers
 from exporter.totals import (
     Contribution,
@@ -115,8 +115,8 @@ class ClientsByTarget:
         self._connections.collect(node, page, self._labelled)
         self._rpcs.collect(node, page, self._labelled, quiet)
         numbers = node.numbers_of(self._kind, tuple(self._limits), labels)
-        for lines, values in zip(self._lines, numbers, strict=True):
-            lines.put(page, self._texts, values)
+        for one, values in zip(self._lines, numbers, strict=True):
+            page.add(one.family, one.lines(self._texts, values))
 
     def busy(self) -> frozenset[str]:
         """Return the clients that had RPCs in flight or unsent pages at the last pass."""
@@ -154,34 +154,17 @@ class _RpcsOfDevice:
 
 
 class _NumberLines:
-    """Shows one number of each connection. The lines of neighbours are reused while all their numbers are the same."""
+    """Makes the lines of one number of each connection."""
 
     def __init__(self, family: Gauge) -> None:
-        self._family = family
+        self.family = family
         self._packed = templates.packed([templates.of_samples(family, Opcode.LABELS, [b""])])
-        self._labels: list[bytes] = []
-        self._values: list[int | None] = []
-        self._chunks: list[bytes] = []
 
-    def put(self, page: MetricsPage, labels: list[bytes], values: list[int | None]) -> None:
-        if labels != self._labels:
-            begins = range(0, len(labels), NEIGHBOURS)
-            self._labels, self._values = labels, [None] * len(labels)
-            self._chunks = [b"" for _ in begins]
-        if values != self._values:
-            for number, begin in enumerate(range(0, len(values), NEIGHBOURS)):
-                part = slice(begin, begin + NEIGHBOURS)
-                if values[part] != self._values[part]:
-                    self._chunks[number] = self._lines(labels[part], values[part])
-            self._values = values
-        for chunk in self._chunks:
-            page.add(self._family, chunk)
-
-    def _lines(self, labels: list[bytes], values: list[int | None]) -> bytes:
+    def lines(self, labels: list[bytes], values: list[int | None]) -> bytes:
         if self._packed is not None:
             return fill_numbers(self._packed[0], labels, values)
         lines = zip(labels, values, strict=True)
-        return b"".join([self._family.line(label, value) for label, value in lines if value is not None])
+        return b"".join([self.family.line(label, value) for label, value in lines if value is not None])
 
 
 class StatsLines:
