@@ -7,7 +7,7 @@ The dispatch over NATS (:mod:`tierd.cluster.dispatch`) sends moves to movers on 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Literal
@@ -142,7 +142,7 @@ class Dispatch:
         """Hand moves over. Their intents are in the journal. ``halt`` refuses moves that were not begun yet."""
         self._batch, self._halt = [*self._batch, *moves], halt
 
-    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[MoveOutcome]:
+    def outcomes(self, wait_seconds: float = 0.0) -> Generator[MoveOutcome, None, None]:
         """The outcomes since the last call. Waits up to ``wait_seconds`` for the first, if moves are under way."""
         batch, self._batch = self._batch, []
         if batch:

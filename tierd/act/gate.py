@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -235,15 +235,15 @@ class Gate:
         return next((why for action in of_each.values() if (why := self.queue.jobs.idle(action))), None)
 
     def _collect(self, wait_seconds: float = 0.0) -> Iterator[CompletedAct]:
-        outcomes = self.dispatch.outcomes(wait_seconds)
-        if self.dispatch.remote:
-            several = list(outcomes)
-            # on the disk before recorded(): nobody repeats an outcome after that
-            with self._journal.transaction() if several else nullcontext():
-                entered = [self._enter(each) for each in several]
-            yield from (act for act in entered if act is not None)
-        else:  # the engine moves the next file while an outcome is entered
-            yield from (act for act in (self._enter(each) for each in outcomes) if act is not None)
+        with closing(self.dispatch.outcomes(wait_seconds)) as outcomes:  # else its threads go on if the journal fails
+            if self.dispatch.remote:
+                several = list(outcomes)
+                # on the disk before recorded(): nobody repeats an outcome after that
+                with self._journal.transaction() if several else nullcontext():
+                    entered = [self._enter(each) for each in several]
+                yield from (act for act in entered if act is not None)
+            else:  # the engine moves the next file while an outcome is entered
+                yield from (act for act in (self._enter(each) for each in outcomes) if act is not None)
         self.dispatch.recorded()
 
     def _enter(self, moved: MoveOutcome) -> CompletedAct | None:

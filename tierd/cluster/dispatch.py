@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -370,7 +370,7 @@ class NatsDispatch(Dispatch):
 
     # -- outcomes ---------------------------------------------------------------------------------------------------
 
-    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[MoveOutcome]:
+    def outcomes(self, wait_seconds: float = 0.0) -> Generator[MoveOutcome, None, None]:
         now = self.clock.now()
         if self._sent and abs(now - self._hinted_at) >= HINT_SECONDS:
             self._hint()

@@ -243,12 +243,14 @@ class Broken:
     """An engine with an error of its own: it moves one file, and raises at the next."""
 
     def __init__(self, engine: Mover, error: Exception) -> None:
-        self._engine = engine
-        self._error = error
+        self._engine, self._error, self.ended = engine, error, False
 
     def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
-        yield from self._engine.move(moves[:1], halt)
-        raise self._error
+        try:
+            yield from self._engine.move(moves[:1], halt)
+            raise self._error
+        finally:
+            self.ended = True
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         yield from self._engine.examine(moves[:1])
@@ -274,6 +276,17 @@ def test_errors_of_the_engine_itself_open_the_circuit_breaker(tmp_path: Path) ->
     world.submit(*world.files(2 * BATCH_MOVES))
     world.pump()
     assert world.gate.operating_state.tripped.endswith("of the last moves failed")
+
+
+def test_the_engine_ends_when_the_journal_fails(world: World) -> None:
+    """Its threads went on to move files, which the next start took for unchanged."""
+    engine = Broken(world.engine, RuntimeError("a mistake"))
+    world.gate.dispatch = Dispatch(engine)
+    world.calls.before = lambda *_: world.journal.db.execute("PRAGMA query_only = ON")  # type: ignore[assignment]
+    world.submit(*world.files(2))
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        world.pump()
+    assert engine.ended, caught
 
 
 def test_an_error_of_the_engine_during_an_undo_leaves_the_act_done(tmp_path: Path) -> None:

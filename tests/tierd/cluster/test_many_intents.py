@@ -20,6 +20,7 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from lustre.layout.model import Component, Layout, StripeObject, same_shape
 from tests.tierd.act.gate_world import FAST, FINDING
+from tests.tierd.act.movers.minicalls import Killed
 from tests.tierd.act.movers.minilustre import FLASH
 from tests.tierd.cluster.broker import Broker, connected, new_fsname
 from tierd.act.claim import Claim, ClaimFolder
@@ -45,10 +46,6 @@ TARGETS = 8
 A_DIRECTORY = 1000
 DEATHS = 0.008
 """Share of the points at which a mover dies."""
-
-
-class Died(BaseException):
-    """The process of a mover is gone."""
 
 
 class FakeLustre(FileEngine):
@@ -128,7 +125,7 @@ class Movers:
     def _fault(self, _: str) -> None:
         if self._choose.random() < self._share_of_deaths:
             self.deaths += 1
-            raise Died
+            raise Killed
 
     def _work(self, name: str) -> None:
         settings, fs, lustre, folder = self._about
@@ -146,7 +143,7 @@ class Movers:
                                 self._end.wait(0.02)
                     except BrokerError:
                         self._end.wait(0.1)
-            except Died:
+            except Killed:
                 continue
         connection.close()
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lustre.layout.model import Component, Layout
+from tests.tierd.act.movers.minicalls import Killed
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, SimpleClock, over_nats
@@ -39,17 +40,13 @@ def world(shared_broker: Broker, tmp_path: Path) -> Iterator[ClusterWorld]:
 SOURCE = "lustre-OST0002"
 
 
-class Died(BaseException):
-    """The process of the mover is gone."""
-
-
 def dying_at(point: str, times: int = 1) -> Callable[[str], None]:
     left = [times]
 
     def fault(name: str) -> None:
         if name == point and left[0]:
             left[0] -= 1
-            raise Died(point)
+            raise Killed(point)
 
     return fault
 
@@ -75,11 +72,6 @@ def handed_over(world: ClusterWorld, *paths: str) -> None:
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(*paths)
     world.gate.pump(world.clock.now() + 0.2)
-
-
-def reason(world: ClusterWorld) -> str | None:
-    found = world.dispatch.trouble()
-    return None if found is None else found.reason
 
 
 def permit_of(world: ClusterWorld) -> bytes:
@@ -233,7 +225,7 @@ def test_a_mover_that_dies_at_a_point_is_replaced(world: ClusterWorld, point: st
     before = {path: world.lustre.contents(path) for path in paths}
     dying = world.mover("dies", dying_at(point), start=False)
     handed_over(world, *paths)
-    with pytest.raises(Died):
+    with pytest.raises(Killed):
         stepping_once(world, dying)
     with world.lock:
         world.lustre.process_died()
@@ -285,7 +277,7 @@ def given_back_and_delivered_anew(world: ClusterWorld) -> str:
     mover = world.mover("m1", dying_at("published"), start=False)
     handed_over(world, path)
     mover.stopped = "by hand"
-    with pytest.raises(Died):
+    with pytest.raises(Killed):
         stepping_once(world, mover)
     assert [(str(each.result), each.detail) for each in world.ended()] == [("gave-way", "by hand")]
     connection, moves = world.dispatch.connection, world.names.moves  # type: ignore[attr-defined]
@@ -495,7 +487,7 @@ def test_a_move_without_a_result_is_decided_by_the_file(world: ClusterWorld) -> 
     paths = world.files(3)
     mover = world.mover("dies", dying_at("publish"), start=False)
     handed_over(world, *paths)
-    with pytest.raises(Died):
+    with pytest.raises(Killed):
         stepping_once(world, mover)
     with world.lock:
         world.lustre.process_died()
@@ -516,19 +508,15 @@ def test_a_file_that_was_moved_is_done_whatever_the_next_mover_reports(world: Cl
     dying = world.mover("dies", dying_at("exchanged"), start=False)
     late = world.mover("late", start=False)
     handed_over(world, path)
-    with pytest.raises(Died):
+    with pytest.raises(Killed):
         stepping_once(world, dying)
     with world.lock:
         world.lustre.process_died()
         if reported == "refused":
             world.lustre.write(path, b"more", 100)
 
-    def taken() -> bool:
-        late.stopped = "by hand" if reported == "stale" else ""  # a stopped one begins nothing
-        hint(late)
-        return late.step() != ""
-
-    until(taken, "the message is delivered again")
+    late.stopped = "by hand" if reported == "stale" else ""  # a stopped one begins nothing
+    stepping(world, late).join()
     assert late.results == {reported: 1}
     assert [str(each.result) for each in world.ended()] == ["done"]
     assert (world.gate.waiting, world.outcomes()) == (0, {path: "done"})
@@ -622,8 +610,8 @@ def test_a_mover_that_is_paused_on_its_node_takes_no_message(world: ClusterWorld
     (world.folder / "paused").write_text("disk repair")
     paused = world.mover("paused", start=False)
     begun(world, paused)
-    until(lambda: reason(world) and world.dispatch.movers, "it is seen")  # type: ignore[attr-defined]
-    assert reason(world) == Reason.NO_MOVERS
+    until(lambda: world.dispatch.trouble() and world.dispatch.movers, "it is seen")  # type: ignore[attr-defined]
+    assert world.dispatch.trouble().reason == Reason.NO_MOVERS
     world.submit(*world.files(8))
     world.gate.pump(world.clock.now() + 0.5)
     assert (world.gate.waiting, list(world.journal.entries())) == (8, [])
