@@ -77,9 +77,10 @@ TROUBLE = Row("Errors and releases", (
 
 TIERD = Row("tierd", (
     tierd_state(width=6, matchers=""),
-    stat("Time since last cycle", "Time since tierd completed a cycle. After more than a few cycles tierd hangs, and "
-         "the watchdog should have restarted it.", Query("max by (fs) (time() - tierd_last_cycle_timestamp_seconds)",
-                                                         "{{fs}}"), unit="s",
+    stat("Time since last cycle", "Time since tierd completed a cycle, or started. After more than a few cycles tierd "
+         "hangs, and the watchdog should have restarted it.",
+         Query("max by (fs) (time() - (tierd_last_cycle_timestamp_seconds > 0 or tierd_last_cycle_timestamp_seconds"
+               " + on (instance, job) group_left () process_start_time_seconds))", "{{fs}}"), unit="s",
          steps=((None, GREEN), (60, YELLOW), (300, RED)), width=6),
     stat("Unreadable sources", "Sources that tierd cannot read.",
          Query("sum by (fs) (tierd_source_blind)", "{{fs}}"), unit="short", steps=ANY_IS_BAD, width=6),
