@@ -78,6 +78,8 @@ def run(chosen: argparse.Namespace) -> int:
         since = client.moment(chosen.since, until)
         if since >= until:
             raise ValueError(f"--since {chosen.since} is not before --until")
+        if chosen.picture is not None:
+            chosen.picture.touch()  # it may be read-only: half an hour later the answer would be lost
         answer = asked(query_api(settings, chosen.prometheus, chosen.fs or "", clock), settings, since, until,
                        step_seconds=chosen.step, sizes=chosen.flash)
         if chosen.picture is not None:

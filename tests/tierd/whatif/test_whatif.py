@@ -138,7 +138,7 @@ def test_the_command_asks_a_real_prometheus(past: Past, tmp_path: Path, capsys: 
 
 @pytest.mark.parametrize(("arguments", "words"), [
     ((), "name the server: --prometheus http://prometheus:9090"),
-    (("--prometheus", "prometheus:9090"), "give the whole address"),
+    (("--prometheus", "http://p:9090", "--picture", "/nowhere/curve.svg"), "/nowhere/curve.svg: No such file"),
     (("--prometheus", "http://me:secret@prometheus:9090"), "others can see a password in an address"),
     (("--prometheus", "http://p:9090", "--since", "2026-11-20", "--until", "2026-11-19"),
      "--since 2026-11-20 is not before"),
