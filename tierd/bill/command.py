@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from tierd.bill.entries import BillAnswer, BillEntry, by_case, by_side
 from tierd.cli import client
 from tierd.detect.account import total
-from tierd.text import bytes_text, count_of, duration_text, printable
+from tierd.text import count_of, printable
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -65,11 +65,7 @@ def table(answer: BillAnswer, by: str) -> list[str]:
 
 def lost_text(entries: Sequence[BillEntry]) -> str:
     """The sum of entries; empty without any."""
-    if not entries:
-        return ""
-    lost = total(by_case(entries))
-    return (f"{bytes_text(lost.bytes)} ({bytes_text(max(lost.low_bytes, 0.0))} to {bytes_text(lost.high_bytes)}), "
-            f"{duration_text(lost.seconds)}")
+    return str(total(by_case(entries))) if entries else ""
 
 
 def sentence(answer: BillAnswer) -> list[str]:

@@ -14,6 +14,7 @@ from math import exp, expm1, hypot, log1p, sqrt
 from tierd.detect.gain import StreamTrack
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_EXPOSURE, VARIES
 from tierd.model import Finding
+from tierd.text import bytes_text, duration_text
 
 MOST_LOST = -log1p(-MOST_EXPOSURE)
 """Logarithm of the largest part that a stream is billed to have lost: that of the largest D."""
@@ -49,6 +50,10 @@ class Lost:
     def is_certain(self) -> bool:
         """Whether the stream lost anything, with a probability of 95%. A bill has nothing else."""
         return self.low_bytes > 0
+
+    def __str__(self) -> str:
+        return (f"{bytes_text(self.bytes)} ({bytes_text(max(self.low_bytes, 0.0))} to {bytes_text(self.high_bytes)}), "
+                f"{duration_text(self.seconds)}")
 
 
 @dataclass(slots=True)

@@ -100,7 +100,7 @@ def as_text(answer: Answer) -> list[str]:
     begin, end = (client.local_time(each).strftime("%Y-%m-%d %H:%M") for each in (answer.found.begin, answer.until))
     lines = [f"{answer.found.fsname}, {begin} to {end} (intervals hold with a probability of 90%)",
              f"{count_of(len(answer.cases), 'case')} in which a stream lost throughput to another job"
-             + (f": {lost_text(answer.lost)}" if answer.cases else "")]
+             + (f": {answer.lost}" if answer.cases else "")]
     if answer.needed[1:]:
         lines += flash_lines(answer)
     lines += [f"in {count_of(count, 'case')} tierd would have done nothing: {WHY.get(reason, reason)}"
@@ -121,19 +121,14 @@ def flash_lines(answer: Answer) -> Iterator[str]:
     a_day = DAY_SECONDS / max(answer.until - answer.found.begin, 1.0)  # counters know what was made in a gap
     size = sum(each.made.creates * each.mean_bytes for each in served)
     yield (f"tierd would have placed new files of {count_of(len(served), 'job')} on flash and regained "
-           f"{lost_text(need.gain)}: {percent(need.gain.bytes / answer.lost.bytes)}")
+           f"{need.gain}: {percent(need.gain.bytes / answer.lost.bytes)}")
     yield (f"{files:,.0f} files of {bytes_text(size / max(files, 1.0))} on average; {files * a_day:,.0f} files and "
            f"{bytes_text(size * a_day)} a day")
     yield (f"flash for that: {bytes_text(need.low_bytes)} if files are removed when their job ends, "
            f"{bytes_text(need.high_bytes)} if only jobs remove them")
     yield ""
-    yield from table(("FLASH", "GIVES BACK"), [(bytes_text(each), lost_text(gain)) for each, gain in answer.curve])
+    yield from table(("FLASH", "GIVES BACK"), [(bytes_text(each), str(gain)) for each, gain in answer.curve])
     yield ""
-
-
-def lost_text(lost: Lost) -> str:
-    return (f"{bytes_text(lost.bytes)} ({bytes_text(max(lost.low_bytes, 0.0))} to {bytes_text(lost.high_bytes)}), "
-            f"{duration_text(lost.seconds)}")
 
 
 def as_json(answer: Answer) -> str:
