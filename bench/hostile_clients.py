@@ -24,8 +24,7 @@ from pathlib import Path
 
 from bench.exporter import memory_folder
 from bench.trees import ServerTree
-from stack.demo import free_port
-from stack.services import program
+from stack.services import free_ports, program
 from tierd.clock import SystemClock
 
 UNIT = Path(__file__).parent.parent / "systemd" / "lustre-exporter.service"
@@ -69,7 +68,7 @@ class Exporter:
 def running(targets: int, jobs: int) -> Iterator[Exporter]:
     """Start an exporter over a tree of an object server, with the environment of the unit file."""
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
-        root, port = Path(folder), free_port(0)
+        root, port = Path(folder), free_ports(0)[0]
         tree = ServerTree(root, targets, jobs)
         command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
                    f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip

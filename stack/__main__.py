@@ -18,8 +18,8 @@ from pathlib import Path
 
 from simulator.scenarios.scenario import Scenario, library
 from stack import demo, services
-from stack.demo import CYCLE_SECONDS, free_port, running_site
-from stack.services import Options, Ports, program, run_until_stopped
+from stack.demo import CYCLE_SECONDS, running_site
+from stack.services import Options, Ports, free_ports, program, run_until_stopped
 from tierd.clock import SystemClock
 from tierd.daemon.client import ask
 from tierd.logs import heard
@@ -42,7 +42,7 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
     missing = [name for name in ("prometheus", "alertmanager") if not shutil.which(name)]
     if missing:
         raise OSError(f"{' and '.join(missing)}: not on the PATH; `make stack` installs them")
-    ports = Ports(*(free_port(options.port(usual)) for usual in (9169, 9170, 9090, 9093, 3000)))
+    ports = Ports(*free_ports(*map(options.port, (9169, 9170, 9090, 9093, 3000))))
     begun = clock.now()
     introduced = False
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -24,8 +23,8 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
-from stack.demo import DISK_IOPS, free_port, running_exporter, tierctl_command
-from stack.services import Options, run_until_stopped, started, stop
+from stack.demo import DISK_IOPS, running_exporter, tierctl_command
+from stack.services import Options, free_ports, run_until_stopped, started, stop
 from stack.shared import SharedCluster
 from tierd.clock import SystemClock
 from tierd.daemon.answers import MoversAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer
@@ -116,24 +115,12 @@ class Addresses:
 
     @staticmethod
     def free(options: Options) -> Addresses:
-        ports = iter(free_ports(2 * len(BROKERS)))
-        nats, routes = ({name: next(ports) for name in BROKERS} for _ in range(2))
-        return Addresses(nats, routes, {
-            name: free_port(options.port(usual)) for name, usual in zip(LEADERS, (9170, 9171), strict=True)})
+        ports = iter(free_ports(*[0] * 2 * len(BROKERS), *map(options.port, (9170, 9171))))
+        return Addresses(*({name: next(ports) for name in names} for names in (BROKERS, BROKERS, LEADERS)))
 
     @property
     def servers(self) -> list[str]:
         return [f"nats://127.0.0.1:{port}" for port in self.nats.values()]
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as probes:
-        found = []
-        for _ in range(count):
-            probe = probes.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            found.append(int(probe.getsockname()[1]))
-        return found
 
 
 def nats_program() -> str | None:

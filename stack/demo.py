@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +30,7 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
-from stack.services import program
+from stack.services import free_ports, program
 from tierd.act.movers.inspection import PortMover
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock, SystemClock
@@ -155,7 +154,7 @@ def run(folder: Path, screen: Screen, clock: SystemClock, ports: tuple[int, int]
     with ExitStack() as running:
         screen.console.print(first_line(screen.scenario), style="bold")
         with screen.console.status("Starting the simulated cluster, the exporter and tierd …"):
-            exporter, tierd = map(free_port, ports)
+            exporter, tierd = free_ports(*ports)
             running.enter_context(heard(screen.log))
             site = running.enter_context(running_site(folder, screen.scenario, exporter, tierd, clock))
         screen.begin(site)
@@ -166,27 +165,13 @@ def run(folder: Path, screen: Screen, clock: SystemClock, ports: tuple[int, int]
         screen.ended = True
 
 
-def free_port(wanted: int) -> int:
-    """Return the wanted port, or a free one when it is in use."""
-    for port in (wanted, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            bound: int = probe.getsockname()[1]
-            return bound
-    raise OSError("no free port on 127.0.0.1")
-
-
 @contextmanager
 def running_exporter(root: Path, port: int, clock: Clock) -> Iterator[str]:
     """Run the exporter as a process over the parameter files below ``root``; yields its URL when it answers.
 
     Its log is ``exporter.log`` next to ``root``. Raises OSError.
     """
-    port = free_port(port)
+    (port,) = free_ports(port)
     url = f"http://127.0.0.1:{port}/metrics"
     command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
                f"--web.listen-address=127.0.0.1:{port}"]

@@ -12,12 +12,13 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -230,6 +231,21 @@ def await_answer(process: subprocess.Popen[bytes], url: str, log: Path, clock: C
             stopped = process.poll() is not None or clock.wait(0.2)
             if stopped or clock.now() > until:
                 raise OSError(f"{url} does not answer: {log.read_text(errors='replace')[-1000:]}") from error
+
+
+def free_ports(*wanted: int) -> list[int]:
+    """Each of these ports, or a free one where it is 0 or in use; no two are the same."""
+    with ExitStack() as probes:
+        found = []
+        for port in wanted:
+            probe = probes.enter_context(socket.socket())
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                probe.bind(("127.0.0.1", 0))
+            found.append(int(probe.getsockname()[1]))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from stack.cluster import free_ports
+from stack.services import free_ports
 from tierd.clock import SystemClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -150,7 +150,7 @@ def slurm() -> Iterator[Slurm]:
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
     folder.chmod(0o755)  # users of jobs read slurm.conf
     made = Slurm(folder)
-    ports = free_ports(2)
+    ports = free_ports(0, 0)
     me = pwd.getpwuid(os.getuid()).pw_name
     (folder / "slurm.conf").write_text(CONFIGURATION.format(ctld=ports[0], d=ports[1], user=me, folder=folder))
     (folder / "burst_buffer.conf").write_text("Directive=BB_LUA\nStageInTimeout=43500\nStageOutTimeout=43500\n")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stack.cluster import free_ports
+from stack.services import free_ports
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, over_nats
 from tierd.cluster.messages import Names
@@ -84,7 +84,7 @@ def test_a_full_disk_of_the_server(tmp_path: Path) -> None:
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Iterator[list[Broker]]:
-    ports = free_ports(3)
+    ports = free_ports(0, 0, 0)
     routes = ", ".join(f'"nats-route://127.0.0.1:{port}"' for port in ports)
     made: list[Broker] = []
     for number, port in enumerate(ports):

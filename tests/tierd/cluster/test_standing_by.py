@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from stack.cluster import free_ports
+from stack.services import free_ports
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import MiniLustre
@@ -232,7 +232,7 @@ def test_the_leader_knows_its_standbys_until_they_lead(shared_broker: Broker, tm
 
 
 def test_the_servers_of_a_standby_close_before_it_leads(shared_broker: Broker, tmp_path: Path) -> None:
-    fs, (port,) = new_fsname(), free_ports(1)
+    fs, (port,) = new_fsname(), free_ports(0)
     first = node(tmp_path, shared_broker, fs, "a")
     assert first.step()
 
