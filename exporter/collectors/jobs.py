@@ -7,7 +7,7 @@ the last scrape has the same block of text, byte for byte, so the exporter reuse
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,12 +32,13 @@ SHOWN: tuple[Family, ...] = FAMILIES[:5]
 class Columns:
     """Finished lines of jobs, family by family in the order of ``SHOWN``."""
 
-    chunks: tuple[list[bytes], ...]
-    skipped: int
+    chunks: tuple[list[bytes], ...] = field(default_factory=lambda: tuple([list[bytes]() for _ in SHOWN]))
+    names: set[bytes] = field(default_factory=set)
+    skipped: int = 0
     jobs: int = 0
 
-    def add_one(self, name: bytes, chunks: Chunks, skipped: int, taken: set[bytes]) -> None:
-        taken.add(name)
+    def add_one(self, name: bytes, chunks: Chunks, skipped: int) -> None:
+        self.names.add(name)
         for column, chunk in zip(self.chunks, chunks, strict=True):
             if chunk:
                 column.append(chunk)
@@ -45,9 +46,11 @@ class Columns:
         self.jobs += 1
 
     def add(self, run: IdleRun) -> None:
+        self.names.update(run.names)
         for column, chunks in zip(self.chunks, run.chunks, strict=True):
             column.extend(chunks)
         self.skipped += run.skipped
+        self.jobs += len(run.names)
 
 
 class TargetState(Protocol):
@@ -107,14 +110,13 @@ def collect_apart(read: Read, page: MetricsPage, labels: bytes, idle: IdleFilter
     if not read(pieces.append):
         return None
     whole = b"".join(pieces)
-    columns = Columns(([], [], [], [], []), 0)
-    taken: set[bytes] = set()
+    columns = Columns()
     _, _, skipped = job_stats.extent(whole)
     texts = job_stats.split(whole)
     active = idle.active_texts(texts)
     once = {text.partition(b"\n")[0]: text for text in reversed(active)}  # of a job listed twice, the first counts
     for text in reversed(once.values()):
-        columns.add_one(*lines_of(text, labels, taken), taken)
+        columns.add_one(*lines_of(text, labels, columns.names))
     twice = len(active) - len(once)
     put_jobs(page, labels, len(texts) - twice, columns.jobs, columns.chunks)
     return skipped + columns.skipped + twice
@@ -154,31 +156,15 @@ class TargetJobs:
 
     def _columns(self, items: Sequence[Item]) -> Columns | None:
         """Return the lines of these jobs; None if two jobs have equal names or a job has no lines."""
-        columns = Columns(([], [], [], [], []), 0)
-        names: list[bytes] = []
-        reads, writes, operations, seconds, sizes = columns.chunks
+        columns = Columns()
         for item in items:
             if isinstance(item, IdleRun):
                 columns.add(item)
-                names += item.names
-                continue
-            if item.stale:
+            elif item.stale:
                 return None
-            read, written, done, took, sized = item.chunks
-            names.append(item.name)
-            if read:
-                reads.append(read)
-            if written:
-                writes.append(written)
-            if done:
-                operations.append(done)
-            if took:
-                seconds.append(took)
-            if sized:
-                sizes.append(sized)
-            columns.skipped += item.skipped
-        columns.jobs = len(names)
-        return columns if len({*names}) == columns.jobs else None
+            else:
+                columns.add_one(item.name, item.chunks, item.skipped)
+        return columns if len(columns.names) == columns.jobs else None
 
     def _show(self, job: Job, text: bytes) -> None:
         job.name, job.chunks, job.skipped = lines_of(text, self._labels)
