@@ -81,8 +81,6 @@ class HotSmallFilesEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    if not has_free_space(view, view.flash):
-        return
     jobs = view.profiles(LATEST_SECONDS)
     by_job = grouped((activity.job, activity) for activity in view.facts.directories
                      if activity.opens >= max(settings.min_opens, REOPENED * activity.creates)
@@ -114,19 +112,22 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             directories=tuple(a.directory for a in places), advice_only=False,
             advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
                            f"files in {quoted(places[0].directory)}", "reads need no seeks; "
-                           "tierd does this if [act] on names hot-small-files"),))
+                           "tierd does this if [act] on names hot-small-files"),)
+            if has_free_space(view, view.flash) else ())
 
 
 def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation) -> Plan:
     """Moves of the files that are worth it, the best first, while the pool or the MDTs have space."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(HotFilesToFlash)
-    if missing := plans.missing_pool(capacity, pools.flash_pool, pools.hdd_pool):
+    if missing := plans.missing_pool(capacity, pools.hdd_pool):
         return Plan((), (missing,))
     defaults: list[Action] = []
     moves: list[Action] = []
     refusals: list[Refusal] = []
     room = {False: plans.room_bytes(capacity, pools.flash_pool, pools.reserve)}
+    short = plans.missing_pool(capacity, pools.flash_pool) or (Refusal(
+        Reason.NO_ROOM, f"pool {pools.flash_pool!r} has no space above its reserve") if room[False] <= 0 else None)
     opens = sum(c.opens for a in activities for c in a.candidates) or 1
     for activity in activities:
         size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
@@ -135,10 +136,13 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
             continue
         on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
         use = Use(evidence.read_operations_share)
-        choice = situation.placed(on_flash, use)
+        choice = situation.placed(on_flash, use, flash_has_room=short is None)
         layout = choice.layout
         if choice.on_mdt:
             room[True] = choice.room_bytes
+        elif short:
+            refusals += [why.about(activity.directory) for why in (short, choice.refused) if why]
+            continue
         if activity.creates and plans.may_get_default(activity.directory, capacity) and not plans.covers(
                 capacity.default_layouts[activity.directory], size.component_bytes, pools.flash_pool):
             defaults.append(plans.new_default(

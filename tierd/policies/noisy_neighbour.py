@@ -139,7 +139,8 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
     known = [each for each in activity.sizes if each > 0]  # bytes per file count what is read again, too
     stored = files * sum(known) / len(known) if len(known) >= sizing.MIN_SAMPLES else growth
     use = Use(evidence.aggressor_read_share, stored, files)
-    refusal = plans.flash_is_short(capacity, settings, growth, "the job fills")
+    refusal = plans.missing_pool(capacity, settings.flash_pool) or plans.flash_is_short(
+        capacity, settings, growth, "the job fills")
     choice = situation.placed(on_flash, use, flash_has_room=refusal is None)
     if not choice.on_mdt and refusal:
         return Plan((), tuple(why.about(where) for why in (refusal, choice.refused) if why))
@@ -161,7 +162,7 @@ def refuse(where: str, capacity: Capacity, settings: FlashSettings) -> Refusal |
         return Refusal(Reason.NO_PATH, "its path is not known")
     if where == "/":
         return plans.ROOT_KEEPS_ITS_DEFAULT
-    if missing := plans.missing_pool(capacity, settings.flash_pool, settings.hdd_pool):
+    if missing := plans.missing_pool(capacity, settings.hdd_pool):
         return missing
     if where not in capacity.default_layouts:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read")

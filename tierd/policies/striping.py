@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
@@ -20,7 +19,7 @@ from tierd.decide import restripe
 from tierd.decide.plans import Plan, fitting, may_get_default, missing_pool, move, new_default, room_bytes
 from tierd.decide.restripe import Restripe
 from tierd.detect.attribution import directories
-from tierd.detect.groups import totals
+from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Action, Advice, Evidence, Finding, Window
@@ -87,13 +86,12 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         if activity.job in small and activity.creates >= MIN_FILES and layout and (
                 not layout.components[0].on_mdt and layout.components[0].stripe_count not in {0, 1}):
             yield _striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
-    users = Counter(target for job in jobs.values() for target in job.by_target)
-    moved = totals((target, load.moved_bytes / job.seconds) for job in jobs.values()
-                   for target, load in job.by_target.items())
+    moved = grouped((target, load.moved_bytes / job.seconds) for job in jobs.values()
+                    for target, load in job.by_target.items())
     for job in jobs.values():
         if is_stream(job, Classes()):
             yield from _single_target_stream(job, recent, view, settings, moved=moved)
-        elif job.job in small and all(users[target] == 1 for target in job.by_target):  # one target serves others too
+        elif job.job in small and all(len(moved[target]) == 1 for target in job.by_target):  # not those of others
             yield from _scattered_small_files(job, recent, view)
 
 
@@ -136,7 +134,7 @@ def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -
 
 
 def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings, *,
-                          moved: Mapping[str, float]) -> Iterator[Finding]:
+                          moved: Mapping[str, Sequence[float]]) -> Iterator[Finding]:
     target, load = max(job.by_target.items(), key=lambda item: (item[1].moved_bytes, item[0]))
     share, rate = load.moved_bytes / max(job.total.moved_bytes, 1.0), load.moved_bytes / job.seconds
     pool = view.facts.pool_of(target)
@@ -144,7 +142,7 @@ def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, se
     subject = f"stream of {job.job}"
     least, others = (edge(each, view, POLICY.name, job.job, subject) for each in (ONE_TARGET_SHARE, TIMES_OTHERS))
     if (share < least or rate < settings.min_bytes_per_second or len(members) < 2
-            or rate < others * fmean(moved.get(other, 0.0) for other in members if other != target)):
+            or rate < others * fmean(sum(moved.get(other, ())) for other in members if other != target)):
         return
     count = min(settings.stripes, len(members))
     places = directories(view.activities(job.job, recent[0].start))

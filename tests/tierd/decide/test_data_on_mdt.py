@@ -183,13 +183,13 @@ def test_moves_fit_the_room_of_the_fullest_mdt() -> None:
 
 def test_the_mdt_takes_what_a_full_flash_pool_cannot() -> None:
     full = replace(ROOM, avail_bytes={"flash": 0, "hdd": 500 * GB})
-    assert against_neighbour(full).actions[0].layout.components[0].on_mdt
+    for room in (full, replace(ROOM, pools={"hdd": ROOM.pools["hdd"]})):
+        assert against_neighbour(room).actions[0].layout.components[0].on_mdt
     written = against_neighbour(full, replace(NOISE, aggressor_read_share=0.1)).actions[0]
     assert written.layout.components[0].on_mdt, "disks are the alternative, and slower"
     assert "flash has no room, and the MDT writes small files 20 to 40% faster than disks" in written.reason
     refused = against_neighbour(replace(full, metadata=replace(IDLE, slowdown=9.0)))
-    assert refused.actions == ()
-    assert [refusal.reason for refusal in refused.refusals] == [Reason.NO_ROOM, Reason.MDT_BUSY]
+    assert (refused.actions, [why.reason for why in refused.refusals]) == ((), [Reason.NO_ROOM, Reason.MDT_BUSY])
 
 
 def test_hot_files_go_to_the_mdt_if_two_copies_pay() -> None:
@@ -198,10 +198,14 @@ def test_hot_files_go_to_the_mdt_if_two_copies_pay() -> None:
     hot = Finding("hot-small-files", NOW, "py.3", "", (), "", evidence, ("/d",))
     activity = DirectoryActivity("py.3", "/d", creates=5, candidates=files(30), sizes=(60_000,) * 30)
 
-    def plan(seldom: float = 1.0, places: tuple[Place, ...] = ALLOWED) -> Plan:
+    def plan(seldom: float = 1.0, places: tuple[Place, ...] = ALLOWED, where: Capacity = ROOM) -> Plan:
         rare = replace(evidence, opens_per_second=50.0 * seldom, disk_reads_per_second=50.0 * seldom)
-        return hot_small_files.plan(hot, rare, Situation(ROOM, FlashSettings(), [activity], places=places))
+        return hot_small_files.plan(hot, rare, Situation(where, FlashSettings(), [activity], places=places))
 
     assert {explain(a.layout) for a in plan().actions} == {"first 64K on the MDT, rest on hdd (1 stripe)"}
     assert [a.kind for a in plan(0.0008).actions] == ["set-default-layout"]
     assert sum(a.kind == "migrate" for a in plan(0.0008, ()).actions) == 30, "one copy to flash pays"
+    for without, why in ((replace(ROOM, avail_bytes={**ROOM.avail_bytes, "flash": 0}), Reason.NO_ROOM),
+                         (replace(ROOM, pools={"hdd": ROOM.pools["hdd"]}), Reason.NO_POOL)):
+        none = plan(places=(), where=without)
+        assert (len(plan(where=without).actions), len(none.actions), none.refusals[0].reason) == (31, 0, why)

@@ -33,8 +33,7 @@ def test_a_stream_to_one_of_several_targets_is_reported() -> None:
 @pytest.mark.parametrize(("rate", "targets", "reported"), [
     (25 * 1.048576, TARGETS[:1], True), (20, TARGETS[:1], False), (400, TARGETS, False)],
     ids=["the stream of the guide", "a slow stream", "a stream over all targets"])
-def test_a_stream_is_reported_from_25_mib_a_second_on_one_target(rate: float, targets: tuple[str, ...],
-                                                                 reported: bool) -> None:
+def test_a_stream_is_reported_from_25_mib_a_second(rate: float, targets: tuple[str, ...], reported: bool) -> None:
     assert bool(look(POLICY, halves(stream("big.1", rate, seconds=30.0, targets=targets)))) == reported
 
 

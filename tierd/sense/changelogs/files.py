@@ -207,9 +207,6 @@ class FileTable:
         found: Ints = rows[(rows >= 0) & self.present[rows]]
         return found
 
-    def fid(self, row: int) -> Fid:
-        return as_fid(self.fids.keys[row].tobytes())
-
     def fids_of(self, rows: Ints) -> list[Fid]:
         return each_fid(self.fids.keys.take(rows, axis=0))
 

@@ -166,7 +166,8 @@ class ActivityTable:
         with self._lock:
             every = known.counts.of_directory(directory)
             files = known.files
-            before = {files.fid(row): row for rows in known.listed(every).values() for row in rows}
+            listed = [row for rows in known.listed(every).values() for row in rows]
+            before = dict(zip(files.fids_of(np.array(listed, np.int64)), listed, strict=True))
             if not len(every) or (before and not before.keys() & found.keys()):
                 self.forget_directory(directory)
                 return
