@@ -97,7 +97,10 @@ def call_each(call: Callable[[Item], Answer], items: Sequence[Item], executor: E
     """Results in the order of the items. An executor makes several calls at the same time."""
     if executor is None or len(items) < 2:
         return [call(item) for item in items]
-    return [future.result() for future in [executor.submit(call, item) for item in items]]
+    futures = [executor.submit(call, item) for item in items]
+    for future in futures:
+        future.exception()  # waits: if one has raised, the others must not go on, as they may change the file system
+    return [future.result() for future in futures]
 
 
 class PoolMedia:

@@ -18,8 +18,7 @@ from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, SimpleClock, over_nats
 from tierd.act.claim import ClaimFolder
 from tierd.act.movers.checks import objects_digest
-from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
+from tierd.act.movers.moves import Move, MoveResult
 from tierd.acts import Outcome
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerUnknown, Bucket, Connection, Delivery, Outgoing
@@ -460,21 +459,12 @@ def test_a_mover_that_ends_extends_the_lease_of_the_file_in_hand(world: ClusterW
     assert world.dispatch.connection.stream_state(world.names.moves)[1].messages == 0  # type: ignore[attr-defined]
 
 
-class SilentEngine:
-    """Moves files, and does not say how much it has copied, as lfs."""
-
-    def __init__(self, engine: LeaseMover) -> None:
-        self._engine = engine
-        self.examine, self.batch = engine.examine, engine.batch
-
-    def move_batch(self, *given: Any) -> list[MoveOutcome]:
-        return [replace(outcome, copied_bytes=0) for outcome in self._engine.move_batch(*given)]
-
-
 def test_a_mover_tells_the_bytes_of_what_it_has_moved(world: ClusterWorld) -> None:
     """``tierctl movers`` said: 29 done; 0 B copied."""
     mover = world.mover("m1", start=False)
-    mover.engine = SilentEngine(mover.engine)  # type: ignore[assignment, arg-type]
+    move = mover.engine.move_batch
+    mover.engine.move_batch = lambda *given: (  # type: ignore[method-assign]
+        replace(outcome, copied_bytes=0) for outcome in move(*given))  # as lfs, which does not say it
     begun(world, mover)
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(*world.files(3, 700), size_bytes=700)

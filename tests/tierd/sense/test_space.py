@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import gc
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,7 +133,6 @@ def test_tierd_reports_a_flash_pool_that_rotates_and_acts_into_it_no_more(tmp_pa
     assert at.gate.guard.refusal(to_flash) is None
 
 
-DISKS = Layout((Component(pool="hdd"),), composite=False)
 FLASH = Layout((Component(pool="flash"),), composite=False)
 
 
@@ -148,7 +149,7 @@ class RootOut(SimulatedFilesystem):
 def cluster() -> Cluster:
     made = Cluster(recorded_test_bed())
     made.make_directory("/own", FLASH)
-    made.make_directory("/plain", DISKS)
+    made.make_directory("/plain", HDD)
     made.set_default_layout("/plain", None)
     return made
 
@@ -156,12 +157,21 @@ def cluster() -> Cluster:
 def test_the_roots_default_holds_where_there_is_no_other(cluster: Cluster) -> None:
     filesystem = SimulatedFilesystem(cluster)
     assert space.default_layouts(filesystem, ["/own", "/plain", "/gone"]) == {"/own": FLASH, "/plain": None}
-    cluster.set_default_layout("/", DISKS)
-    assert space.default_layouts(filesystem, ["/own", "/plain", "/gone"]) == {"/own": FLASH, "/plain": DISKS}
+    cluster.set_default_layout("/", HDD)
+    assert space.default_layouts(filesystem, ["/own", "/plain", "/gone"]) == {"/own": FLASH, "/plain": HDD}
 
 
 def test_defaults_are_unknown_if_that_of_the_root_is_unknown(cluster: Cluster) -> None:
     assert space.default_layouts(RootOut(cluster), ["/own", "/plain"]) == {"/own": FLASH}
+
+
+def test_no_call_is_left_at_work_when_another_one_fails() -> None:
+    """A default layout was set after its act had been closed as interrupted."""
+    ended: list[bool] = []
+    calls = (lambda: next(iter(())), lambda: ended.append(threading.Event().wait(0.1)))
+    with pytest.raises(StopIteration):
+        space.call_each(lambda call: call(), calls, ThreadPoolExecutor(2))
+    assert ended
 
 
 def test_an_unreadable_directory_leaves_no_cyclic_garbage(cluster: Cluster) -> None:
