@@ -167,7 +167,7 @@ CARRIERS = {
     Carrier.HISTORY: "Prometheus' history",
     Carrier.DEVICE_TIME: "device time alone",
 }
-"""What the loss is known by."""
+"""What the loss is known from."""
 
 
 def evidence_parts(name: str, value: float | None) -> tuple[str, str]:
@@ -184,7 +184,7 @@ def evidence_parts(name: str, value: float | None) -> tuple[str, str]:
     >>> evidence_parts("loss_high", 0.38), evidence_parts("aggressor_came_at", 0.0)
     (('loss, upper end of the 90% interval', '38%'), ('aggressor started', 'before the victim was seen'))
     >>> evidence_parts("carrier", 1.0)
-    ('loss, known by', 'the time before the aggressor started')
+    ('loss, known from', 'the time before the aggressor started')
     """
     if name in _EVIDENCE_WORDS and value is not None:
         words, form = _EVIDENCE_WORDS[name]
@@ -208,7 +208,7 @@ _EVIDENCE_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "loss_low": ("loss, lower end of the 90% interval", percent),
     "loss_high": ("loss, upper end of the 90% interval", percent),
     "loss_probability": ("probability that the loss is more than min_loss", percent),
-    "carrier": ("loss, known by",
+    "carrier": ("loss, known from",
                 lambda number: CARRIERS[Carrier(int(number))] if number in CARRIERS else f"{number:g}"),
     "aggressor_came_at": ("aggressor started", lambda time: utc_text(time) if time else "before the victim was seen"),
 }

@@ -244,8 +244,8 @@ def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:
     if not answer.looked:
         return ["no findings yet: tierd needs two readings to compare"]
     if not lines:
-        return [f"no finding about {quoted(job)} now, of {count_of(len(answer.findings), 'finding')}; earlier ones: "
-                "tierctl report" if job else "no findings"]
+        return [f"no finding is about {quoted(job)} now, {count_of(len(answer.findings), 'finding')} about others; "
+                "earlier ones: tierctl report" if job else "no findings"]
     age = f"; last reading {duration_text(answer.age_seconds)} ago" if answer.age_seconds is not None else ""
     return [*lines, f"details: tierctl explain F{chosen[0].id}{age}"]
 

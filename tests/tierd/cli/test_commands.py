@@ -250,9 +250,9 @@ def test_findings_about_one_job(site: Site, capsys: pytest.CaptureFixture[str]) 
     site.run_until_said("FOUND", before=60)
     for job in ("ior_stream.1002", "mdt_small.1001"):
         assert shown(capsys, "findings", "--job", job, site=site).startswith("F1  noisy-neighbour: ior_stream.1002")
-    others = len(ask(site.socket, {"request": "findings"})["findings"])
+    count = len(ask(site.socket, {"request": "findings"})["findings"])
     assert shown(capsys, "findings", "--job", "4711", site=site) == (
-        f"no finding about 4711 now, of {others} finding{'s' if others > 1 else ''}; earlier ones: tierctl report\n")
+        f"no finding is about 4711 now, {count} finding{'s'[:count - 1]} about others; earlier ones: tierctl report\n")
 
 
 def test_a_pause_for_a_time_ends_by_itself_even_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

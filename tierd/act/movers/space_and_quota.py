@@ -20,7 +20,7 @@ from tierd.act.movers.moves import Move
 from tierd.decide.relocation import bytes_per_ost, ost_index
 from tierd.model import MetadataSpace
 from tierd.refusal import Reason, Refusal
-from tierd.text import percent
+from tierd.text import bytes_text, percent
 
 USER, GROUP, PROJECT = 0, 1, 2
 _NO_QUOTAS = {errno.ESRCH, errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL}
@@ -132,10 +132,10 @@ class DestinationState:
         avail_bytes = sum(room.avail_bytes for room in rooms) - self._taken[pool]
         keep_free = self._destination.keep_free
         if avail_bytes - needed_bytes < sum(room.size_bytes for room in rooms) * keep_free:
-            return Refusal(Reason.ROOM, f"pool {pool!r} has {avail_bytes} bytes left, and must keep "
+            return Refusal(Reason.ROOM, f"pool {pool!r} has {bytes_text(avail_bytes)} left, and must keep "
                            f"{percent(keep_free)} free")
         if all(room.avail_bytes <= needed_bytes for room in rooms):  # the pool may have room that no file can use
-            return Refusal(Reason.ROOM, f"no target of pool {pool!r} has {needed_bytes} bytes left")
+            return Refusal(Reason.ROOM, f"no target of pool {pool!r} has {bytes_text(needed_bytes)} left")
         return None
 
     def _no_metadata_room(self, move: Move, size_bytes: int) -> Refusal | None:
@@ -146,8 +146,8 @@ class DestinationState:
         # whichever MDT has the file: the fullest decides
         left = min(each.avail_bytes - METADATA_KEEP_FREE * each.size_bytes for each in self._metadata())
         if left < self._taken_of_mdts + 2 * needed_bytes:
-            return Refusal(Reason.MDT_ROOM, f"an MDT has too little space for {needed_bytes} bytes of the file, and "
-                           f"must keep {percent(METADATA_KEEP_FREE)} free")
+            return Refusal(Reason.MDT_ROOM, f"an MDT has too little space for {bytes_text(needed_bytes)} of the file, "
+                           f"and must keep {percent(METADATA_KEEP_FREE)} free")
         return None
 
     def _no_room_on_targets(self, move: Move, size_bytes: int) -> Refusal | None:
@@ -162,7 +162,7 @@ class DestinationState:
                 return Refusal(Reason.ROOM, f"the space of OST{index:04x} is unknown")
             left = room.avail_bytes - self._taken_on_target[index] - needed_bytes
             if left < room.size_bytes * self._destination.keep_free:
-                return Refusal(Reason.ROOM, f"OST{index:04x} has {room.avail_bytes} bytes left, and must keep "
+                return Refusal(Reason.ROOM, f"OST{index:04x} has {bytes_text(room.avail_bytes)} left, and must keep "
                                f"{percent(self._destination.keep_free)} free")
         return None
 
