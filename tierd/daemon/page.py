@@ -149,12 +149,12 @@ class Pages:
         return self._render("history.html", viewer, history=found, query=query, limit=wanted["last"],
                             most=MAX_HISTORY_ROWS)
 
-    def _case(self, name: str, viewer: Viewer) -> str | None:
+    def _case(self, name: str, viewer: Viewer) -> str:
         """A finding, or an order."""
         try:
             story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
-        except ValueError:
-            return None  # the journal has no such finding
+        except ValueError as error:
+            raise self._wrong(404, str(error), "/history", "the whole history", viewer) from error
         case = story.case
         if case.kind == OrderKind.DRAIN and any(drain.order == case.finding for drain in self._drains()):
             return self._drain(case.targets[0], viewer)
@@ -164,11 +164,11 @@ class Pages:
     def _drains(self) -> Sequence[answers.DrainRow]:
         return answers.DrainsAnswer.from_json(self._ask({"request": "drains"})).drains
 
-    def _drain(self, target: str, viewer: Viewer) -> str | None:
-        """The last drain of a target; None if there is none."""
+    def _drain(self, target: str, viewer: Viewer) -> str:
+        """The last drain of a target."""
         drain = next((drain for drain in self._drains() if drain.target == target), None)
         if drain is None:
-            return None
+            raise self._wrong(404, f"there was no drain of {quoted(target)}", "/", "overview", viewer)
         name = name_of(drain.order, OrderKind.DRAIN) if drain.order else ""
         acts = self._history({"last": STORY_ROWS, "case": name}) if name else answers.HistoryAnswer(entries=())
         return self._render("drain.html", viewer, drain=drain, name=name, acts=acts)

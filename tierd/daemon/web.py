@@ -105,8 +105,8 @@ class App:
         except (ValueError, NoAnswerError) as error:  # the journal cannot be read
             return respond(start, "503 Service Unavailable", printable(str(error)) + "\n")
         if found is None:
-            return respond(start, "404 Not Found", "/, /targets, /jobs, /target/NAME, /job/NAME, /history, /runbooks/, "
-                           "/metrics, /-/healthy, /-/ready\n")
+            return respond(start, "404 Not Found", "no such page; pages: /, /targets, /jobs, /target/NAME, /job/NAME, "
+                           "/history, /runbooks/, /metrics, /-/healthy, /-/ready\n")
         return respond(start, "200 OK", found, HTML)
 
     def _viewer(self, environ: WSGIEnvironment) -> Viewer:
