@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -62,13 +61,6 @@ def until_ctrl_c(*command: str, folder: Path, **environment: str) -> Iterator[st
     assert list(folder.iterdir()) == []
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def fetched(url: str, data: bytes | None = None, timeout: float = 20.0) -> Any:
     """The JSON at a URL. Raises OSError."""
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"} if data else {})
@@ -120,7 +112,7 @@ def prometheus(folder: Path, data: Path) -> Iterator[Prometheus]:
     """A Prometheus over a folder of blocks that scrapes nothing."""
     configuration = folder / "prometheus.yml"
     configuration.write_text("global: {}\n", encoding="utf-8")
-    port = free_port()
+    (port,) = stack.services.free_ports(0)
     command = [program("prometheus"), f"--config.file={configuration}", f"--storage.tsdb.path={data}",
                "--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"]
     with running(command, f"http://127.0.0.1:{port}/-/ready", folder / "prometheus.log"):

@@ -17,8 +17,9 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from stack.services import free_ports
 from tests.dashboards.files import ROOT
-from tests.servers import Prometheus, fetched, free_port, program, running
+from tests.servers import Prometheus, fetched, program, running
 from tests.tierd.sense.loopback_server import answers, liar
 from tierd.clock import SystemClock
 from tierd.config.settings import WebSettings
@@ -55,7 +56,7 @@ def test_the_site_gets_sums_and_no_series_of_a_client(tmp_path, clients) -> None
     site, rack = tmp_path / "site", tmp_path / "rack"
     site.mkdir()
     rack.mkdir()
-    at_site, at_rack = free_port(), free_port()
+    at_site, at_rack = free_ports(0, 0)
     (site / "prometheus.yml").write_text("global: {}\n")
     shipped = yaml.safe_load((RACK / "prometheus.yml").read_text())
     shipped["global"] |= {"scrape_interval": "1s", "evaluation_interval": "1s", "scrape_timeout": "1s"}
@@ -151,7 +152,7 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
         route["group_wait"] = "1s"
     file = tmp_path / "alertmanager.yml"
     file.write_text(yaml.safe_dump(configuration), encoding="utf-8")
-    port = free_port()
+    (port,) = free_ports(0)
     command = [alertmanager, f"--config.file={file}", f"--storage.path={tmp_path}/data", "--cluster.listen-address=",
                f"--web.listen-address=127.0.0.1:{port}"]
     with running(command, f"http://127.0.0.1:{port}/-/ready", tmp_path / "log"):

@@ -18,12 +18,12 @@ import pytest
 from dashboards.__main__ import path, text
 from dashboards.boards import BOARDS
 from dashboards.dashboard import Dashboard
-from stack.services import ROOT, SCRAPE_SECONDS, Ports, grafana_command, grafana_environment
+from stack.services import ROOT, SCRAPE_SECONDS, Ports, free_ports, grafana_command, grafana_environment
 from tests.dashboards.conftest import STEP_SECONDS, Site
 from tests.dashboards.files import panels
 from tests.dashboards.test_files import MAY_BE_EMPTY
 from tests.operation.browser import CHROMIUM, Browser
-from tests.servers import free_port, running
+from tests.servers import running
 from tests.tierd.sense.loopback_server import answers, liar
 
 GRAFANA = grafana_command(os.environ.get("GRAFANA_HOME", ""))
@@ -104,7 +104,7 @@ def grafana(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     boards.mkdir()
     for board in BOARDS:
         (boards / path(board).name).write_text(text(all_rows_open(board)), encoding="utf-8")
-    ports = Ports(1, 2, int(site.prometheus.url.rpartition(":")[2]), 4, free_port())
+    ports = Ports(1, 2, int(site.prometheus.url.rpartition(":")[2]), 4, *free_ports(0))
     environment = grafana_environment(folder, ports, folder / "data")
     provisioning = folder / "provisioning" / "dashboards" / "lustre.yml"
     provisioning.write_text(provisioning.read_text().replace(f"{ROOT}/dashboards/json", str(boards)))

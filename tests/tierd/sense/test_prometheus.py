@@ -16,7 +16,8 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.parameters import write_parameters
 from simulator.settings import recorded_test_bed
 from stack.demo import running_exporter
-from tests.servers import body_of, free_port, program, running
+from stack.services import free_ports
+from tests.servers import body_of, program, running
 from tests.tierd.sense import expositions
 from tests.tierd.sense.clocks import NOW
 from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar, matrix
@@ -196,7 +197,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster,
     write_parameters(cluster, root)
     with ExitStack() as stack:
         url = stack.enter_context(running_exporter(root, 0, SystemClock()))
-        port = free_port()
+        (port,) = free_ports(0)
         (folder / "prometheus.yml").write_text(f"""\
 global: {{scrape_interval: 500ms}}
 scrape_configs:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
-from tests.servers import free_port
+from stack.services import free_ports
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.whatif.past import RAN, SECONDS, Past, Samples, keeping, kept
 from tests.tierd.whatif.past import past as past
@@ -151,7 +151,7 @@ def test_every_unsupported_feature_names_a_remedy(arguments: tuple[str, ...], wo
 
 
 def test_a_prometheus_that_is_away_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    url = f"http://127.0.0.1:{free_port()}"
+    url = f"http://127.0.0.1:{free_ports(0)[0]}"
     assert main(["whatif", "--prometheus", url]) == 1
     assert f"{url}/api/v1/query_range: " in capsys.readouterr().err
 
