@@ -145,6 +145,8 @@ class Bucket:
     def all(self) -> dict[str, bytes]:
         async def ask(_: float) -> list[str]:
             info = await self._connection.jetstream.stream_info(f"KV_{self._name}", subjects_filter=f"{prefix}>")
+            if info.cluster is not None and not info.cluster.leader:
+                raise NoStreamResponseError  # a server without the others answers too, and sees keys expire
             return sorted(subject.removeprefix(prefix) for subject in info.state.subjects or {})
 
         prefix = f"$KV.{self._name}."

@@ -15,8 +15,6 @@ from lustre.layout.size import parse_size, size_text
 
 M = 1 << 20
 FLASH_FIRST = Layout((Component(0, 2 * M, pool="flash"), Component(2 * M, None, pool="hdd")))
-
-
 ON_FLASH_BEHIND_MDT = Layout((Component(0, 65536, pattern="mdt", stripe_count=0), Component(65536, pool="flash")))
 HDD_ON_MDT = Layout((Component(0, 65536, "hdd", pattern="mdt", stripe_count=0), Component(65536, pool="flash")))
 """Lustre 2.17 stores the directory's pool there, where it means nothing: ``pattern: mdt``, ``pool: hdd``."""

@@ -16,8 +16,6 @@ POOL = ("l-OST0002", "l-OST0003", "l-OST0004")
 EVIDENCE = FillEvidence(used_share=0.7, others_used_share=0.2, pool_used_share=0.4)
 FINDING = Finding("imbalance", 1000.0, "", "", POOL[1:2], "…", EVIDENCE, subject="fill of l-OST0003")
 RUN = MoveRun(1000.0, 1000.0, 1600.0, False, lambda: (12, 3_000_000_000), Facts(), (), 1700.0, Settings())
-
-
 UNCHANGED = "stopped: the fill hardly changed; the files stay, and tierd tries again in 6 h. "
 
 
