@@ -133,8 +133,7 @@ def _places(text: str) -> Mapping[tuple[str, ...], int]:
     counts: dict[str, int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
-        header = _HEADER.match(line)
-        if header:
+        if header := _HEADER.match(line):
             names = [part.strip().strip("\"'") for part in header[2].split(".")]
             if header[1] == "[[":
                 counts[names[0]] = counts.get(names[0], -1) + 1

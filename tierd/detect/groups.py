@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -43,11 +44,5 @@ def covering(pairs: Iterable[tuple[K, float]], share: float) -> list[K]:
     (['a', 'b'], [])
     """
     every = list(pairs)
-    left = share * sum(value for _, value in every)
-    found = []
-    for key, value in every:
-        if left <= 0:
-            break
-        found.append(key)
-        left -= value
-    return found
+    before = [*accumulate((value for _, value in every), initial=0.0)]
+    return [key for (key, _), so_far in zip(every, before[:-1], strict=True) if so_far < share * before[-1]]
