@@ -20,7 +20,7 @@ from exporter.node import Node, NodeSnapshot
 from exporter.pools import PoolMembership
 from exporter.rpc_stats import RpcFamilies, directions
 from exporter.sources import Columns, Lines, Rendered, Source, sample_lines, stats_renderer
-from exporter.templates import Row, fill_numbers
+from exporter.templates import Row
 from exporter.totals import (
     Contribution,
     G,
@@ -30,7 +30,7 @@ from exporter.totals import (
     import_contributions,
     stats_contributions,
 )
-from lustre.formats import import_, rpc_stats
+from lustre.formats import compiled, import_, rpc_stats
 from lustre.formats.import_ import Import
 from lustre.formats.opcodes import Opcode
 from lustre.formats.outline import Forms
@@ -162,7 +162,7 @@ class _NumberLines:
 
     def lines(self, labels: list[bytes], values: list[int | None]) -> bytes:
         if self._packed is not None:
-            return fill_numbers(self._packed[0], labels, values)
+            return compiled.fill_numbers(self._packed[0], labels, values)
         lines = zip(labels, values, strict=True)
         return b"".join([self.family.line(label, value) for label, value in lines if value is not None])
 

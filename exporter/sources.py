@@ -12,8 +12,8 @@ from exporter.exposition import Family, MetricsPage
 from exporter.forms import StatsForm, stats_forms
 from exporter.node import Node
 from exporter.reading import BELOW_TIMES, Part, Texts
-from exporter.templates import Row, fill_rows
-from lustre.formats import stats
+from exporter.templates import Row
+from lustre.formats import compiled, stats
 from lustre.formats.outline import Forms
 
 Chunks = tuple[tuple[Family, bytes], ...]
@@ -77,7 +77,7 @@ def joined(neighbours: Iterable[Lines]) -> Chunks:
     present = [lines for lines in neighbours if lines]
     rows = [lines for lines in present if isinstance(lines, Row)]
     if rows and len(rows) == len(present) and all(row.families == rows[0].families for row in rows):
-        return tuple(zip(rows[0].families, fill_rows(rows), strict=True))
+        return tuple(zip(rows[0].families, compiled.fill_columns([row for _, row in rows]), strict=True))
     found: dict[Family, list[bytes]] = {}
     for lines in present:
         for family, chunk in joined([lines]) if isinstance(lines, Row) else lines:

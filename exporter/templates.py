@@ -33,15 +33,6 @@ def packed(templates: Iterable[bytes]) -> tuple[bytes, ...] | None:
     return compiled.pack_each(tuple(templates))
 
 
-def fill_rows(rows: Sequence[Row]) -> list[bytes]:
-    return compiled.fill_columns([row for _, row in rows])
-
-
-def fill_numbers(template: bytes, labels: list[bytes], values: list[int | None]) -> bytes:
-    """Return the line of each label text with a number, from a packed template of one line."""
-    return compiled.fill_numbers(template, labels, values)
-
-
 def of_samples(family: Family, labels: bytes, extras: Iterable[bytes]) -> bytes:
     """Make a line for each further label text. If the family is in seconds, the numbers are in microseconds."""
     place = Opcode.SECONDS if family.unit == "seconds" else Opcode.INTEGER

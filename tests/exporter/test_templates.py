@@ -46,7 +46,7 @@ def test_a_template_of_a_form_takes_the_labels_of_each_device() -> None:
     devices = ((NODE, (7, 8)), (b"\x19", (9, 1 << 63)))
     rows = [templates.Row((A, A), (both, labels, values)) for labels, values in devices]
     lines = b'a_total{%b,x="1"} 7\na_total{%b,x="2"} 8\na_total{\x19,x="1"} 9\na_total{\x19,x="2"} %d\n'
-    assert templates.fill_rows(rows) == [lines % (NODE, NODE, 1 << 63), b"no place\nno place\n"]
+    assert compiled.fill_columns([row for _, row in rows]) == [lines % (NODE, NODE, 1 << 63), b"no place\nno place\n"]
 
 
 def test_each_template_takes_the_values_after_those_of_the_one_before() -> None:
@@ -82,7 +82,7 @@ def test_numbers_are_printed_for_each_label_that_has_one(known) -> None:
     (template,) = packed(templates.of_samples(A, Opcode.LABELS, [b""]))
     lines = b"".join([A.line(label or b"", value) if label else b"a_total{} %d\n" % value
                       for label, value in known if value is not None])  # fmt: skip
-    assert templates.fill_numbers(template, [label for label, _ in known], [value for _, value in known]) == lines
+    assert compiled.fill_numbers(template, [label for label, _ in known], [value for _, value in known]) == lines
 
 
 @given(counts, st.integers(0, 18), st.booleans())
