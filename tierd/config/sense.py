@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from annotated_types import Ge, Gt
 from pydantic import AfterValidator
 
-from tierd.config.act import text_like
+from tierd.config.act import WholePath, text_like
 from tierd.model import Table
 
 
@@ -88,14 +88,14 @@ def has_credentials(url: str) -> bool:
 
 
 def asks_http(url: str) -> bool:
-    """Whether it is an http or https URL with a host.
+    """Whether it is an http or https URL with a host, and without white space.
 
     >>> asks_http("https://[::1]:9090"), asks_http("oss01:9169"), asks_http("http://oss01:port")
     (True, False, False)
     """
     try:
         parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and url.split() == [url]
     except ValueError:  # an invalid port or address
         return False
 
@@ -129,7 +129,7 @@ class SenseSettings(Table):
     """Maximum age of counters and records; tierd does not act on older ones."""
     skew_seconds: Annotated[float, Gt(0)] = 30.0
     """Maximum clock difference of a source to this node; tierd does not act on a source beyond it."""
-    watch: dict[str, str] = field(default_factory=dict)
+    watch: dict[WholePath, str] = field(default_factory=dict)
     """Single-client mode: directories (from the root of the file system) watched with inotify in place of changelogs,
     and the jobs that work there (``mdt_small.*``; empty: those whose id ends with the owner's number)."""
     mdts: tuple[MdtName, ...] = ()
