@@ -138,7 +138,7 @@ def test_pools_of_other_names_need_a_line_of_configuration(tmp_path: Path, capsy
 @pytest.mark.parametrize(("name", "content", "sentence"), [
     ("tape.json", b"{", "not JSON"),
     ("tape.json", b"[]", "no list 'snapshot_times'"),
-    ("tape.tar.xz", b"not an archive", "cannot be unpacked"),
+    ("tape.tar.xz", b"not an archive", "cannot be unpacked: file could not be opened successfully\n"),
 ])
 def test_a_broken_tape_is_named_with_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str,
                                                    content: bytes, sentence: str) -> None:

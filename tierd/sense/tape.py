@@ -82,7 +82,7 @@ def opened(path: Path) -> Iterator[Tape]:
         try:
             unpack(archive, Path(work), lambda name: NEEDED.search(name) is not None)
         except (tarfile.TarError, EOFError, OSError) as error:
-            raise TapeError(f"{archive}: cannot be unpacked: {error}") from error
+            raise TapeError(f"{archive}: cannot be unpacked: {str(error).partition(':')[0]}") from error
         yield assemble(Path(work), meta)
 
 
@@ -103,7 +103,7 @@ def assemble(folder: Path, meta: dict[str, Any]) -> Tape:
     snapshots = [(float(t), folder / f"{n:03d}") for n, t in enumerate(meta["snapshot_times"])
                  if (folder / f"{n:03d}").is_dir()]
     if len(snapshots) < 2:
-        raise TapeError(f"{folder}: {len(snapshots)} snapshots; two are needed to see anything happen")
+        raise TapeError(f"of the snapshots in tape.json {len(snapshots)} are there; a replay needs two")
     paths = {Fid.parse(fid): path for path, fid in fids.items()}
     layouts: dict[str, Layout | None] = dict.fromkeys(paths.values())
     for path, text in texts.items():
