@@ -250,7 +250,7 @@ def open_journal(path: Path) -> tuple[SharedConnection, bool]:
             if new:
                 _create(db)
             elif "ended_at" not in {row[1] for row in db.execute("PRAGMA table_info(findings)")}:
-                db.execute("ALTER TABLE findings ADD COLUMN ended_at REAL")  # a journal of release 0.1
+                db.execute("ALTER TABLE findings ADD COLUMN ended_at REAL")  # a journal of release 0.2
             db.executescript(RATES)
             db.execute("PRAGMA synchronous=FULL")
             return SharedConnection(db), new
