@@ -367,7 +367,8 @@ class Undo:
         except FileNotFoundError:
             return (UndoResult(Outcome.UNDONE, "the directory no longer exists") if entry.kind in DEFAULT_KINDS
                     else UndoResult(Outcome.REFUSED, "the file no longer exists"))
-        found, _ = present_state(entry, self._filesystem)
+        earlier = earlier_layout(entry, self._filesystem.pools()) if entry.kind == ActKind.MIGRATE else None
+        found, _ = present_state(entry, self._filesystem, earlier)
         later = self._journal.later_in_force(entry) if entry.kind == ActKind.SET_DEFAULT_LAYOUT else []
         if later and (found is not Has.AFTER or any(same_default(each.after, entry.after) for each in later)):
             # of those after it, each replaced the one before; after a kill it may be entered already
@@ -378,12 +379,11 @@ class Undo:
                 return self._with_inherited(reason, entry, resumed=resumed)
             found = Has.OTHER  # somebody changed it before the next act, whatever it is now
         if found is Has.BEFORE:
-            reason = f"the directory already has its earlier {WORDS[entry.kind]}"
+            reason = f"it already has its earlier {WORDS.get(entry.kind, 'layout')}"
             return self._with_inherited(reason, entry, resumed=True)
         if found is Has.OTHER:
             what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
             return UndoResult(Outcome.REFUSED, f"somebody has changed the {what} since")
-        earlier = earlier_layout(entry, self._filesystem.pools()) if entry.kind == ActKind.MIGRATE else None
         # followers too: a leader that takes over must know that the place may be restored already
         self._journal.begin_undo(entry.id, self._clock.now())
         try:

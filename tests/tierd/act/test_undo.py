@@ -134,8 +134,10 @@ def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
 @pytest.mark.parametrize("undoing", [False, True])
 def test_an_act_that_cannot_be_checked_is_in_force_unless_it_was_a_move(
         world: World, monkeypatch: pytest.MonkeyPatch, *, undoing: bool) -> None:
-    moved(world, 1)
+    (entry,) = moved(world, 1)
     world.default()
+    if undoing:
+        world.undo(entry, "before the kill")
     world.journal.db.execute("UPDATE actions SET outcome = ?", ("undoing" if undoing else "under way",))
 
     def fails(path: str) -> Layout | None:
@@ -146,5 +148,5 @@ def test_an_act_that_cannot_be_checked_is_in_force_unless_it_was_a_move(
         found = list(close_unfinished(world.journal, world.port, 2.0))
     assert [outcome for _, outcome, _ in found] == (["undoing"] * 2 if undoing else ["interrupted", "done"])
     assert all("cannot examine the result" in detail for _, _, detail in found)
-    assert world.undo(found[1][0], "because")[0] == "undone"
+    assert [world.undo(each, "because")[0] for each, *_ in found] == ["undone" if undoing else "refused", "undone"]
     assert world.port.defaults["/d"] == HDD
