@@ -261,17 +261,18 @@ class CountTables:
                 self.shared_runs = [*self.shared_runs[1 - MAX_SHARED_RUNS:], run]
         opened = np.flatnonzero(files.present & (files.open_count > 0))
         number_of_job = self.counts.job[files.owner[opened]]
+        recorded = np.bincount(number_of_job, files.open_count[opened], len(self.counts.jobs.by_number))
         sharing = {run.job for run in self.shared.values()}
         for job in handles.keys() & self.counts.jobs.keys():
             least = 2 if job in sharing else MIN_CLIENTS  # the clients of a run close the file one after the other
-            if handles[job] < least:
+            openers = int(handles[job] / max(recorded[self.counts.jobs[job]], 1.0))
+            if openers < least:
                 continue
             rows = opened[number_of_job == self.counts.jobs[job]]
-            openers = int(handles[job] / max(int(files.open_count[rows].sum()), 1))
             for fid, path in zip(files.fids_of(rows), self.paths(rows), strict=True):
                 if openers >= MIN_CLIENTS and path:
                     self.shared.setdefault(fid, SharedRun(job, path, openers, time))
-                if openers >= least and fid in self.shared:
+                if fid in self.shared:
                     self.shared[fid].openers = max(self.shared[fid].openers, openers)
                     found.append(SharedFile(job, path, self.shared[fid].openers))
         return sorted(found, key=lambda file: (-file.openers, file.path))
