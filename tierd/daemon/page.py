@@ -251,7 +251,7 @@ def headline(state: answers.OverviewAnswer) -> Notice:
     """Who is slowed, whether tierd can tell, or that it is still learning."""
     cases = state.cases
     if "blind" in state.faults:
-        return Notice("warn", "The counters cannot be read", "Nobody knows who is slowed. All below was read before.")
+        return Notice("warn", "The counters cannot be read", "Slowed streams are unknown. All values are older.")
     if slowed := [case for case in cases if is_slowed(case)]:
         worst = min(slowed, key=rate_share)
         more = f" {count_of(len(slowed) - 1, 'further stream')} slowed too." if len(slowed) > 1 else ""
