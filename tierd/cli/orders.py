@@ -171,7 +171,7 @@ def lines_of(drain: DrainRow, now: float) -> list[str]:
         names = ", ".join(quoted(name) for name in left.examples[:3])
         lines.append(f"  left: {left.count}: {left.sentence}" + (f": {names}" if names else ""))
     if drain.phase == "ended" and not drain.preview:
-        return [*lines, f"  new objects: {drain.given_back}; on each other MDS run: {drain.give_back_command}"]
+        return [*lines, f"  new objects: {drain.given_back}; for other MDTs, on each MDS: {drain.give_back_command}"]
     if drain.trouble:
         lines.append(f"  trouble: {drain.trouble}")
     if drain.stopped_mdts:

@@ -324,7 +324,7 @@ def test_no_file_counts_twice_where_a_walk_begins_again(
 
 @pytest.mark.parametrize(("act", "phase", "words"), [
     ("pause", "paused", ""),
-    ("end", "ended", ("allowed again for the MDTs for which tierd had stopped them; on each other MDS run: "
+    ("end", "ended", ("allowed again for the MDTs for which tierd had stopped them; for other MDTs, on each MDS: "
                       f"lctl set_param osp.{NAME}-osc-MDT*.max_create_count=20000"))])
 def test_a_paused_or_ended_drain_moves_nothing_even_after_a_kill_and_a_resumed_one_finds_the_files_again(
         site: Site, capsys: pytest.CaptureFixture[str], act: str, phase: str, words: str) -> None:
@@ -602,8 +602,8 @@ def test_while_acts_are_held_back_an_end_does_not_claim_that_new_objects_are_all
     drain(site)
     run_to(site, "empty")
     shown(capsys, "pause", "night", site=site)
-    words = "tierd allows them again for MDT0000, MDT0001 when it may act; on each other MDS"
-    assert f"  new objects: {words} run: " in shown(capsys, "drain-target", "OST0004", "--end", site=site)
+    words = "tierd allows them again for MDT0000, MDT0001 when it may act; for other MDTs"
+    assert f"  new objects: {words}, on each MDS: " in shown(capsys, "drain-target", "OST0004", "--end", site=site)
     site.run(until=site.cluster.now + 10)
     assert set(site.creation.limits(NAME).values()) == {0}
     assert words in fetched(site, f"/drain/{NAME}")[1]
