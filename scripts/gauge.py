@@ -34,7 +34,7 @@ ROOMS = (
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_050),
     ("tierd: other", ("tierd",), 4_500, 6_080),
     ("simulator", ("simulator",), 8_500, 8_975),
-    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_410),
+    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_415),
 )
 """Rooms, their folders, the lines that were planned, and those they may have. Of a file in two rooms, the first counts
 it."""
@@ -111,7 +111,7 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 78_665
+    yield "all product Python", lines(counted), 65_000, 78_670
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
     yield "tests", lines(files("tests")), 42_000, 55_840
     every = Settings()
