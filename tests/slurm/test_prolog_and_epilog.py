@@ -23,6 +23,7 @@ from tests.tierd.site import Site as VirtualSite
 from tierd.act.applications import ApplicationStore, NextRun, place_for
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome, Verdict
+from tierd.clock import SystemClock
 from tierd.config.act import GeneralLimits, Mode
 from tierd.daemon.client import ask
 from tierd.integrations.protocol import SchedulerJob
@@ -52,10 +53,11 @@ def acted(path: Path, verdict: Verdict = Verdict.HELPED) -> Journal:
 
 
 def helped(site: Site, user: str, verdict: Verdict = Verdict.HELPED) -> None:
-    """The job was of the application."""
+    """The job was of the application. It is of today, because a thread of tierd removes old jobs from the journal."""
     journal = acted(Path(site.settings.act.journal), verdict)
     job = SchedulerJob(4711, "train", user, None, "chem", "batch", "/mnt/lustre/proj/run1")
-    ApplicationStore(journal.db).remember({"4711": job}, lambda path: path.removeprefix("/mnt/lustre"), 4.0)
+    ApplicationStore(journal.db).remember({"4711": job}, lambda path: path.removeprefix("/mnt/lustre"),
+                                          SystemClock().now())
     journal.close()
 
 
