@@ -177,14 +177,11 @@ class DrainSettings(Table):
     """Whether tierd may set ``osp.*.max_create_count`` to 0 for the target, on the MDS that it runs on."""
 
 
-DEFAULT_ENGINE: Literal["lfs", "lease"] = "lfs"
-
-
 @dataclass(frozen=True)
 class MoverSettings(Table):
     """The engine of moves, and its limits."""
 
-    engine: Literal["lfs", "lease"] = DEFAULT_ENGINE
+    engine: Literal["lfs", "lease"] = "lfs"
     """``lfs`` runs ``lfs migrate --non-block``; ``lease`` does the same in this process."""
     lfs: str = "lfs"
     """Name or path of the program ``lfs``."""

@@ -1,13 +1,10 @@
-"""Builds the engine that moves files.
-
-``lfs`` is the default until the acceptance suite's storm has passed on a real Lustre with ``lease`` (docs/decisions).
-"""
+"""Builds the engine that moves files: by default ``lfs`` first (docs/decisions/006-mover-engines.md says why)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import partial, reduce
 from importlib import import_module
 
 from lustre import mounted
@@ -71,7 +68,7 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSettings) -> FileEngine:
-    """The engine that the settings name, for one mount; the other one moves what that one cannot."""
+    """The engine that the settings name, for one mount; the others move what it cannot."""
     calls = MountedCalls(library, mount.path, lambda: mounted.archives_follow_swaps(tree, mount.fsname))
     destination = Destination(
         lambda: mounted.read_pools(tree, mount.fsname), lambda: mounted.read_space(tree, mount.fsname),
@@ -83,7 +80,8 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
                    by_fid=lambda: mounted.copies_by_fid(tree, mount),
                    mirrors=lambda: mounted.oldest_release(tree, mount.fsname) >= mounted.NEWEST_MIRROR_STAYS)
     by_name: dict[str, FileEngine] = {"lease": LeaseMover(calls, destination), "lfs": lfs}
-    engine: FileEngine = EitherEngine(by_name.pop(settings.engine), *by_name.values())
+    first = by_name.pop(settings.engine)
+    engine = reduce(EitherEngine, by_name.values(), first)
     for name in FURTHER:
         engine = import_module(name).engine(engine, lfs)
     return engine
