@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -23,39 +24,9 @@ from tierd.model import Capacity, Evidence, Facts, Finding
 from tierd.policies.protocol import Use
 from tierd.policies.registry import policies
 
-THEIRS = '''
-from dataclasses import dataclass
-
-from tierd.acts import ActKind
-from tierd.decide.plans import Plan, covers, flash_first
-from tierd.model import Action, Advice, Evidence, Finding
-from tierd.policies.protocol import Common, JudgedBy, Policy
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManyCreatesEvidence(Evidence):
-    creates_per_second: float
-
-
-def find(view, settings):
-    """Jobs that make five files or more a second in one directory."""
-    for each in view.facts.latest_directories:
-        if (rate := each.creates / view.facts.latest_seconds) >= 5:
-            yield Finding("many-creates", view.now, each.job, "", (), f"{each.job} makes many files",
-                          ManyCreatesEvidence(creates_per_second=rate), (each.directory,), advice_only=True,
-                          advice=(Advice("make fewer files", f"in {each.job}", "fewer seeks"),))
-
-
-def plan(finding, evidence, situation):
-    """A first component on flash."""
-    present, pools = situation.capacity.default_layouts, situation.pools
-    return Plan(tuple(Action(ActKind.SET_DEFAULT_LAYOUT, flash_first(1 << 20, present.get(place), pools),
-                             f"{evidence.creates_per_second:.0f} new files/s", finding.key, place)
-                      for place in finding.directories if not covers(present.get(place), 1 << 20, "flash")), ())
-
-
-POLICY = Policy("many-creates", Common, find, evidence=ManyCreatesEvidence, plan=plan, judged_by=JudgedBy.ITSELF)
-'''
+ROOT = Path(__file__).parents[3]
+THEIRS = dedent((ROOT / "docs/policies.md").read_text().partition("POLICY\n\n")[2].partition("\n\nBoth functions")[0])
+"""The policy that the documentation has as its example."""
 
 
 def with_theirs(settings: Settings, folder: Path) -> Settings:
@@ -96,7 +67,7 @@ def test_a_case_is_found_planned_acted_on_judged_and_explained(
     assert "creates: 20" in shown(capsys, "findings", site=site), "the act does not change how the rate is counted"
     assert "new files/s" in explained
     status = shown(capsys, "status", site=site)
-    assert "mdt_small.1001 makes many files" in status
+    assert "mdt_small.1001 creates many files" in status
     assert "case F1: mdt_small.1001 in /proj/ingest, found " in status
     _, metrics = fetched(site, "/metrics")
     assert 'tierd_findings_total{fs="lustre",kind="many-creates"} 1.0' in metrics
@@ -158,7 +129,7 @@ POLICY = replace(
 def test_functions_that_fail_end_nothing(
         site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"from dataclasses import replace\nfrom tierd.policies.protocol import *\n{THEIRS}{BROKEN}"
-    (tmp_path / "site-packages/site_policies.py").write_text(text.replace("from __future__ import annotations\n", ""))
+    (tmp_path / "site-packages/site_policies.py").write_text(text)
     monkeypatch.delitem(sys.modules, "site_policies", raising=False)
     policies.cache_clear()
     site.settings = with_theirs(site.settings, tmp_path)
@@ -186,7 +157,7 @@ def test_functions_that_fail_end_nothing(
 @pytest.mark.usefixtures("installed")
 def test_it_is_found_without_a_configuration_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(TAPES / "noisy-create-1m")]) == 0
-    assert "many-creates: mdt_small.1001 makes many files" in capsys.readouterr().out
+    assert "many-creates: mdt_small.1001 creates many files" in capsys.readouterr().out
     assert "many-creates" in [each.policy.name for each in load(None).policies]
 
 
