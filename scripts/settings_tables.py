@@ -30,9 +30,9 @@ def table(name: str) -> str:
     """The table in Markdown. Raises AttributeError or KeyError for a name that no table has."""
     first, _, rest = name.partition(".")
     if first == "detect":
-        detector = {each.policy.table: each.settings for each in Settings().policies}[rest]
+        policy = {each.policy.table: each.settings for each in Settings().policies}[rest]
         shared = {each.name for each in fields(Common)} | {"classes"}
-        return HEAD.format(name) + "".join(rows(detector, leave_out=shared))
+        return HEAD.format(name) + "".join(rows(policy, leave_out=shared))
     return HEAD.format(name) + "".join(rows(Settings().tables.by_name.get(name) or getattr(Settings(), name)))
 
 

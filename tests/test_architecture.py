@@ -222,7 +222,7 @@ def test_a_policy_imports_no_other_policy() -> None:
 
 def test_the_rule_about_policies_can_fail() -> None:
     for text in ('if finding.kind == "cold-on-flash": pass', "from tierd.policies.imbalance import FillEvidence",
-                 "isinstance(finding.evidence, model.FillEvidence)", "from tierd.policies import statahead",
+                 "isinstance(finding.evidence, model.FillEvidence)", "from tierd.policies import statahead_waste",
                  "say('not for rpc-size')"):
         assert policy_words("tierd.x", text), text
     assert not policy_words("tierd.x", "from tierd.policies.registry import policy_for\n'cold-on-flash'\n'my-striping'")

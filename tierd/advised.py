@@ -1,4 +1,4 @@
-"""Values that the papers and Lustre's manual advise, for ``tierctl audit`` and for the detectors.
+"""Values that the papers and Lustre's manual advise, for ``tierctl audit`` and for policies.
 
 >>> first_number("8,0,0"), first_number("0x4c09a01cbba"), first_number("N")
 (8, 5225264040890, None)

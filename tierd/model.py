@@ -2,7 +2,7 @@
 
 Targets have their full names (``lustre-OST0003``), so that file systems never mix. Times are epoch seconds, sizes
 bytes. Loads are sums over their window. Windows have the loads of jobs on targets. Facts come from other sources and
-less often. Without its facts a detector finds nothing.
+less often. Without its facts a policy finds nothing.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ FindingKey = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem that a detector found, with its numbers."""
+    """A problem that a policy found, with its numbers."""
 
     kind: str
     """``noisy-neighbour``, ``shared-bandwidth``, …"""

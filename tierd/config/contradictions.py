@@ -230,11 +230,11 @@ def is_loopback(address: str) -> bool:
 
 
 def acts(settings: Settings, _: object) -> Iterator[Contradiction]:
-    """Kinds of findings to act on, whose detector is off; and directories that no file is below."""
+    """Kinds of findings to act on, whose policy is off; and directories that no file is below."""
     off = {configured.policy.name for configured in settings.policies if not configured.settings.enabled}
     for number, kind in enumerate(settings.act.on):
         if kind in off:
-            yield Contradiction(("act", "on", number), f"the detector {kind} is off, so tierd finds nothing to act on: "
+            yield Contradiction(("act", "on", number), f"the policy {kind} is off, so tierd finds nothing to act on: "
                                 f"remove it here, or set enabled = true in [detect.{kind.replace('-', '_')}]",
                                 fatal=False)
     for name, table in settings.tables.by_name.items():

@@ -119,7 +119,7 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
             raise PolicyError(f"policy {policy.name}: the table [{clash[0]}] is tierd's own")
     written = merge(files)
     values, problems = dict(written), list[Problem]()
-    detectors, tables = configured_policies(values.pop("detect", {}), known, problems), table_types(known)
+    configured, tables = configured_policies(values.pop("detect", {}), known, problems), table_types(known)
     further = Tables({name: validated(of, values.pop(name, {}), (name,), problems) for name, of in tables.items()})
     sense = values.get("sense")
     asked = {}
@@ -131,7 +131,7 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
     general = validated(Settings, values, (), problems)
     inherited = {"mode": general.act.mode, "small_files_to_flash": asdict(general.small_files_to_flash)}
     settings = replace(
-        general, policies=detectors, tables=further, integrations=Tables({**default_settings(), **asked}),
+        general, policies=configured, tables=further, integrations=Tables({**default_settings(), **asked}),
         scopes=validated(Scopes, with_inherited(scopes, general.filesystem.mount, inherited), ("scopes",), problems))
     problems += wrong_kinds(value_at(values, ("act", "on")), known)
     places = {place for _, place, _, _ in problems}
@@ -155,7 +155,7 @@ def configured_policies(tables: object, known: Iterable[Policy], problems: list[
                         ) -> tuple[ConfiguredPolicy, ...]:
     """Policies that find something by the view, with the settings of ``[detect]``."""
     if not isinstance(tables, dict):
-        problems.append(("no_table", ("detect",), "this is a table of tables, one for each detector", tables))
+        problems.append(("no_table", ("detect",), "this is a table of tables, one for each policy", tables))
         return ()
     by_table = {policy.table: policy for policy in known if policy.find is not None}
     problems += [("extra_forbidden", ("detect", name), "", values) for name, values in tables.items()

@@ -39,7 +39,7 @@ ACT_SECONDS = 0.5
 OUTCOME_SECONDS = 0.1
 """Time between two attempts to process outcomes of movers on other nodes."""
 FACTS_SECONDS = 15.0
-"""Time between two readings of the facts that detectors need."""
+"""Time between two readings of the facts that policies need."""
 COSTS_SECONDS = 300.0
 """Time between two writes of the device time costs to the journal."""
 RUNS_STATE = "shared_runs"

@@ -151,7 +151,7 @@ class Observer:
             self._log.fault(what, self._facts.faults.get(what, ""))
         for name in self._policies:
             failed = self._engine.watch.faults.get(name, "")
-            self._log.fault(f"detector {name}", failed and f"detector {name} failed and finds nothing: {failed}")
+            self._log.fault(f"find {name}", failed and f"policy {name} failed and finds nothing: {failed}")
         for name in policies():
             failed = faults_of(name)
             self._log.fault(f"policy {name}", failed and f"policy {name} failed: {failed}")

@@ -1,1 +1,1 @@
-"""Detectors: pure functions that turn windows and facts into findings with evidence."""
+"""Pure functions with which policies find problems in windows and facts, and the model of interference."""

@@ -34,7 +34,7 @@ NAMES = (
     "flash_pressure",
     "imbalance",
     "read_ahead",
-    "statahead",
+    "statahead_waste",
     "rpcs_in_flight",
     "rpc_size",
     "omni_path",

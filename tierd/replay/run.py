@@ -31,7 +31,7 @@ from tierd.text import quoted
 
 
 class TapeFacts:
-    """Facts for the further detectors, from the tape: clients, space, recent directories and their layouts."""
+    """Facts for the policies, from the tape: clients, space, recent directories and their layouts."""
 
     def __init__(self, tape: Tape, table: ActivityTable) -> None:
         self._tape = tape

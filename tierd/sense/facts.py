@@ -1,6 +1,6 @@
-"""Collects facts for detectors: clients, free space, directories and their layouts, shared files, files on flash.
+"""Collects facts for policies: clients, free space, directories and their layouts, shared files, files on flash.
 
-If a part fails, it is empty, detectors that need it find nothing, and ``faults`` has the reason. The fill rate of a
+If a part fails, it is empty, policies that need it find nothing, and ``faults`` has the reason. The fill rate of a
 target is the change of its free space in some minutes.
 """
 

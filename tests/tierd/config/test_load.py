@@ -194,15 +194,15 @@ def test_other_files_are_no_reason_to_read_again(toml: Path) -> None:
     assert not watch.changed()
 
 
-DETECTORS = [(f"detect.{detector.table}", enter.name, f"leave{enter.name.removeprefix('enter')}", detector.settings())
-             for detector in BUILT_IN for enter in detector.settings.__dataclass_fields__.values()
+OF_POLICY = [(f"detect.{policy.table}", enter.name, f"leave{enter.name.removeprefix('enter')}", policy.settings())
+             for policy in BUILT_IN for enter in policy.settings.__dataclass_fields__.values()
              if enter.name.startswith("enter")
-             and f"leave{enter.name.removeprefix('enter')}" in detector.settings.__dataclass_fields__]
-PAIRS = [("noisy_neighbour", "probability", "end_probability", Settings().noisy_neighbour), *DETECTORS]
+             and f"leave{enter.name.removeprefix('enter')}" in policy.settings.__dataclass_fields__]
+PAIRS = [("noisy_neighbour", "probability", "end_probability", Settings().noisy_neighbour), *OF_POLICY]
 
 
 @pytest.mark.parametrize(("table", "enter", "leave", "defaults"), PAIRS)
-def test_thresholds_that_are_exchanged_are_refused_in_every_detector(
+def test_thresholds_that_are_exchanged_are_refused_in_every_policy(
         table: str, enter: str, leave: str, defaults: object) -> None:
     begins, ends = getattr(defaults, enter), getattr(defaults, leave)
     assert parse(f"[{table}]\n{enter} = {begins}\n{leave} = {ends}\n".encode(), "t.toml")
@@ -300,7 +300,7 @@ WARNED = [
     ('[web]\nchange_users = ["alice"]', 2, "without passwords the page has no buttons: set config_file"),
     ('[sense.exporter_access]\nuser = "u"\npassword_file = "/x"\npassword_env = "X"', 4, "password_env is ignored"),
     ('[sense]\nmdts = ["MDT0000"]\n[sense.readers]\nMDT0001 = "cl1"', 4, "the changelog of MDT0001 is not read"),
-    ('[act]\non = ["cold-on-flash"]\n[detect.cold_on_flash]\nenabled = false', 2, "the detector cold-on-flash is off"),
+    ('[act]\non = ["cold-on-flash"]\n[detect.cold_on_flash]\nenabled = false', 2, "the policy cold-on-flash is off"),
     ("[verify]\nharm_seconds = 90", 2, "harm_seconds = 90 should not exceed judge_seconds = 60"),
 ]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
-from tests.tierd.detect.views import GB, found_by, halves
+from tests.tierd.policies.views import GB, found_by, halves
 from tests.tierd.worlds import TARGETS, noise
 from tierd.config.act import Mode
 from tierd.config.load import parse
@@ -107,7 +107,7 @@ def test_a_plan_names_the_pools_of_the_scope_of_each_directory(settings: Setting
 
 
 @given(configurations())
-def test_detectors_look_at_the_flash_of_every_scope(settings: Settings) -> None:
+def test_policies_look_at_the_flash_of_every_scope(settings: Settings) -> None:
     scopes = settings.resolved_scopes
     pools, _ = world(settings)
     flash = scopes.flash_pools
@@ -117,8 +117,8 @@ def test_detectors_look_at_the_flash_of_every_scope(settings: Settings) -> None:
     outgrown = tuple(DirectoryActivity("j", scope.path, creates=100, outgrown=50) for scope in settings.scopes)
     facts = Facts(pools=pools, fill=fill, stored=stored, directories=outgrown)
     view = View(halves(), facts, pool_pairs=scopes.pool_pairs, pools_of=scopes.pools_of)
-    for detector in (cold_on_flash.POLICY, flash_pressure.POLICY):
-        assert {finding.subject for finding in found_by(detector, view)} == flash
+    for policy in (cold_on_flash.POLICY, flash_pressure.POLICY):
+        assert {finding.subject for finding in found_by(policy, view)} == flash
     for finding in found_by(outgrown_component.POLICY, view):
         pair = scopes.pools_of(finding.subject)
         assert all(f"-p {pair.flash} -E -1 -c 1 -p {pair.hdd} " in advice.command for advice in finding.advice)

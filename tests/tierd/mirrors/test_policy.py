@@ -11,7 +11,7 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject, explain, with_mirror
 from simulator.cluster import Cluster
 from tests.tierd.daemon.test_further_findings import READING
-from tests.tierd.decide.test_further_policies import COLD, HOT, READ_AGAIN, candidate, room
+from tests.tierd.policies.test_flash_plans import COLD, HOT, READ_AGAIN, candidate, room
 from tests.tierd.simulated import world
 from tierd.act.journal.entry import Entry
 from tierd.acts import ActKind, Outcome

@@ -1,4 +1,4 @@
-"""What is gathered for the further detectors: room and its growth, layouts, shared files, files on flash."""
+"""What is gathered for policies: room and its growth, layouts, shared files, files on flash."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import write_parameters
 from simulator.scenarios import scenario
 from simulator.settings import ClusterSettings
-from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
+from tests.tierd.policies.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.worlds import TARGETS, small_io
 from tierd.detect.accelerators import (

@@ -26,8 +26,8 @@ def broken(_: View, __: Common) -> Iterator[Finding]:
     raise KeyError("no such column")
 
 
-def test_a_detector_of_another_package_may_give_its_numbers_as_a_mapping() -> None:
-    """The interface of detectors before evidence was typed; docs/policies.md shows it."""
+def test_a_policy_of_another_package_may_give_its_numbers_as_a_mapping() -> None:
+    """The interface of policies before evidence was typed; docs/policies.md shows it."""
     def detect(view: View, _: Common) -> Iterator[Finding]:
         yield Finding("wet", view.now, "", "", (), "it rains", {"rain_share": 0.5}, subject="garden")  # type: ignore[arg-type]
 
@@ -81,7 +81,7 @@ def test_it_begins_after_some_cycles_and_ends_after_some_more() -> None:
     assert looks(watch, 12) == [False] * 3 + [True] * 8 + [False], "one odd cycle begins nothing"
 
 
-def test_findings_hold_with_other_settings_of_their_detector_and_without_it_they_are_gone() -> None:
+def test_findings_hold_with_other_settings_of_their_policy_and_without_it_they_are_gone() -> None:
     before = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common())])
     assert looks(before, 4)[-1]
     other = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(enabled=False))])
@@ -93,13 +93,13 @@ def test_findings_hold_with_other_settings_of_their_detector_and_without_it_they
     assert without.findings == ()
 
 
-def test_a_disabled_detector_does_not_run() -> None:
+def test_a_disabled_policy_does_not_run() -> None:
     watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, broken), Common(enabled=False))])
     assert looks(watch, 3) == [False] * 3
     assert watch.faults == {}
 
 
-def test_a_detector_sees_the_active_findings() -> None:
+def test_a_policy_sees_the_active_findings() -> None:
     reported: list[bool] = []
 
     def curious(view: View, _: Common) -> Iterator[Finding]:

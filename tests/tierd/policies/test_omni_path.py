@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tierd.detect.views import halves, look
+from tests.tierd.policies.views import halves, look
 from tests.tierd.worlds import small_io
 from tierd.advised import CLIENT_DRIVER, DRIVER_SETTINGS, SERVER_DRIVER
 from tierd.model import ClientLoad, Facts, Finding, RpcLoad

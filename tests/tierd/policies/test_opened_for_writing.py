@@ -11,7 +11,7 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs.large_files import RandomWriter
 from simulator.settings import recorded_test_bed
-from tests.tierd.detect.views import halves, look
+from tests.tierd.policies.views import halves, look
 from tests.tierd.worlds import TARGETS
 from tierd.model import DirectoryActivity, Facts, Finding, JobLoad
 from tierd.policies.opened_for_writing import POLICY

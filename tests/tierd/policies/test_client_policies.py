@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look, reads_whole
+from tests.tierd.policies.views import FLASH, POOLS, filled, halves, look, reads_whole
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream
 from tierd.detect.advice import JobTraffic, rpcs_saved
 from tierd.detect.profile import profiles
 from tierd.model import ClientLoad, Facts, Finding, JobLoad, RpcLoad, Window
-from tierd.policies import read_ahead, rpc_size, rpcs_in_flight, statahead
+from tierd.policies import read_ahead, rpc_size, rpcs_in_flight, statahead_waste
 from tierd.policies.protocol import Policy
 
 NOW = 120.0
@@ -36,7 +36,7 @@ def rpcs(in_flight: dict[int, float], pages: dict[int, float] | None = None, max
     return replace(WELL, rpcs=(RpcLoad(kind, pool, direction, in_flight, pages or {}, 8.0, max_pages),))
 
 
-ADVISERS = (read_ahead.POLICY, statahead.POLICY, rpcs_in_flight.POLICY, rpc_size.POLICY)
+ADVISERS = (read_ahead.POLICY, statahead_waste.POLICY, rpcs_in_flight.POLICY, rpc_size.POLICY)
 JUMPING = ahead(hits=300, misses=30_000, readpage_not_consecutive=30_000)
 
 
@@ -112,7 +112,7 @@ def test_read_ahead_cannot_foresee_the_first_page_of_a_file(size: int, reported:
 
 def test_entries_missed_count_where_the_release_counts_them() -> None:
     wasted = replace(WELL, statahead={"started": 50, "wrong": 1, "hits": 5000, "misses": 5000})
-    (found,) = look(statahead.POLICY, facts=facts(wasted))
+    (found,) = look(statahead_waste.POLICY, facts=facts(wasted))
     assert "5000 of 10000 entries were missed" in found.sentence
 
 
@@ -120,14 +120,14 @@ UNBATCHED = replace(WELL, statahead_batch=0.0)
 
 
 def test_batches_that_are_off_are_advised_where_the_node_uses_what_it_fetches() -> None:
-    (found,) = look(statahead.POLICY, facts=facts(UNBATCHED))
+    (found,) = look(statahead_waste.POLICY, facts=facts(UNBATCHED))
     assert found.subject == "lustre: unbatched"
     assert found.advice[0].command == "lctl set_param llite.lustre-*.statahead_batch_max=64"
     few = replace(UNBATCHED, statahead={"started": 4, "wrong": 0, "hits": 500, "misses": 1})
     wasted = replace(UNBATCHED, statahead={"started": 4, "wrong": 0, "hits": 20_000, "misses": 9000})
     for other in (replace(UNBATCHED, statahead_batch=64.0), replace(UNBATCHED, statahead_batch=None), few):
-        assert look(statahead.POLICY, facts=facts(other)) == []
-    assert [f.subject for f in look(statahead.POLICY, facts=facts(wasted))] == ["lustre: waste"]
+        assert look(statahead_waste.POLICY, facts=facts(other)) == []
+    assert [f.subject for f in look(statahead_waste.POLICY, facts=facts(wasted))] == ["lustre: waste"]
 
 
 @pytest.mark.parametrize(("events", "reported"), [
@@ -137,12 +137,12 @@ def test_batches_that_are_off_are_advised_where_the_node_uses_what_it_fetches() 
     ({"started": 2, "wrong": 1, "hits": 1000, "misses": 1000}, True),
     ({"started": 12, "wrong": 6}, True)])
 def test_few_missed_entries_are_no_waste_however_many_threads_gave_up(events: dict[str, float], reported: bool) -> None:
-    assert bool(look(statahead.POLICY, facts=facts(replace(WELL, statahead=events)))) == reported
+    assert bool(look(statahead_waste.POLICY, facts=facts(replace(WELL, statahead=events)))) == reported
 
 
 def test_statahead_that_is_small_already_is_not_made_smaller() -> None:
     least = replace(WELL, statahead={"started": 50, "wrong": 25}, statahead_max=8)
-    (found,) = look(statahead.POLICY, facts=facts(least))
+    (found,) = look(statahead_waste.POLICY, facts=facts(least))
     assert [advice.command for advice in found.advice] == ["lctl set_param llite.lustre-*.statahead_max=0"]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
-from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
+from tests.tierd.policies.views import FLASH, GB, POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS, small_files, small_io, stream
 from tierd.model import Facts, Finding, TargetFill
 from tierd.policies.imbalance import POLICY

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
+from tests.tierd.policies.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream
 from tierd.model import Facts, Window
 from tierd.policies.small_random_io import POLICY

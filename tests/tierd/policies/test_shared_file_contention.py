@@ -4,7 +4,7 @@ import pytest
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject
-from tests.tierd.detect.views import POOLS, halves, look
+from tests.tierd.policies.views import POOLS, halves, look
 from tests.tierd.worlds import MIB, TARGETS, stream
 from tierd.detect.advice import hints
 from tierd.model import Facts, Finding, JobLoad, SharedFile, SharedRuns, Window

@@ -10,7 +10,7 @@ import pytest
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
-from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look, reads_whole
+from tests.tierd.policies.views import FLASH, GB, POOLS, filled, halves, look, reads_whole
 from tests.tierd.worlds import TARGETS, small_io, stream
 from tierd.model import DirectoryActivity, Facts, Finding, JobLoad, NamespaceLoad, StoredFile, TargetFill
 from tierd.policies import cold_on_flash, flash_pressure, hot_small_files, outgrown_component, small_random_io

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tierd.detect.views import look
+from tests.tierd.policies.views import look
 from tierd.model import Facts, Finding, MetadataLoad, MetadataService, MetadataSpace
 from tierd.policies import metadata_bound, metadata_imbalance
 

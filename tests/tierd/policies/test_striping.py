@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lustre.layout.model import Component, Layout
-from tests.tierd.detect.views import FLASH, POOLS, filled, found_by, halves, look
+from tests.tierd.policies.views import FLASH, POOLS, filled, found_by, halves, look
 from tests.tierd.worlds import MIB, TARGETS, small_files, stream
 from tierd.detect.view import View
 from tierd.model import DirectoryActivity, Facts, Finding, JobLoad

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.tierd.detect.views import halves, look
+from tests.tierd.policies.views import halves, look
 from tierd.model import StorageWork, Window
 from tierd.policies.storage_rebuild import POLICY
 

@@ -1,4 +1,4 @@
-"""Views to test detectors with, made of a few lines."""
+"""Views to test policies with, made of a few lines."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def filled(flash: float = 0.3, hdd: float = 0.3, size: int = 100 * GB, growth: f
             for t in (*FLASH, *TARGETS)}
 
 
-def found_by(detector: Policy, view: View, **settings: Any) -> list[Finding]:
-    assert detector.find is not None
-    return list(detector.find(view, detector.settings(**settings)))
+def found_by(policy: Policy, view: View, **settings: Any) -> list[Finding]:
+    assert policy.find is not None
+    return list(policy.find(view, policy.settings(**settings)))
 
 
-def look(detector: Policy, windows: Sequence[Window] | None = None, facts: Facts | None = None,
+def look(policy: Policy, windows: Sequence[Window] | None = None, facts: Facts | None = None,
          active: Collection[tuple[str, str, str]] = (), **settings: Any) -> list[Finding]:
-    """What a detector finds."""
+    """What a policy finds."""
     view = View(windows or halves(), facts or Facts(pools=POOLS, fill=filled()), active=active)
-    found = found_by(detector, view, **settings)
+    found = found_by(policy, view, **settings)
     for finding in found:
-        assert finding.kind == detector.name
+        assert finding.kind == policy.name
         assert "\n" not in finding.sentence
         assert finding.sentence.isprintable()
         assert len({f.key for f in found}) == len(found), "each problem once"

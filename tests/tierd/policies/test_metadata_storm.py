@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
-from tests.tierd.detect.views import halves, look, reads_whole
+from tests.tierd.policies.views import halves, look, reads_whole
 from tests.tierd.worlds import MIB
 from tierd.model import MAX_CLIENTS, DirectoryActivity, DirectoryPlacement, Facts, Finding, Window
 from tierd.policies.metadata_storm import POLICY, rate_below
