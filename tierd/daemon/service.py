@@ -314,7 +314,7 @@ class Service:
 
         ``spawn`` runs an activity repeatedly in another way, for example in virtual time for a test.
         """
-        self.daemon.facts.gather_in_background()  # policies never wait for it
+        self.daemon.facts.in_background = True  # policies never wait for it
         self.activities.start(spawn)
 
     def cycle(self) -> str:

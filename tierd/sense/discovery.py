@@ -52,21 +52,19 @@ class Discovery:
     def __init__(self, fixed: Sequence[str], places: Sequence[FileTargets | DnsTargets]) -> None:
         self._fixed = fixed
         self._places = places
-        self._logged: dict[int, str] = {}
+        self._logged = ""
         self._last: frozenset[str] | None = None
 
     def __call__(self) -> tuple[str, ...]:
         """The present URLs, each once. Logs changes, and problems of the sources."""
-        urls = dict.fromkeys(self._fixed)
-        for number, place in enumerate(self._places):
-            urls.update(dict.fromkeys(place()))
-            problem = "; ".join(place.problems.values())
-            if problem != self._logged.get(number, ""):
-                self._logged[number] = problem
-                if problem:
-                    log.warning("discovery: %s", problem)
-                else:
-                    log.info("discovery: works again")
+        urls = dict.fromkeys((*self._fixed, *(url for place in self._places for url in place())))
+        problem = "; ".join(words for place in self._places for words in place.problems.values())
+        if problem != self._logged:
+            self._logged = problem
+            if problem:
+                log.warning("discovery: %s", problem)
+            else:
+                log.info("discovery: works again")
         found = frozenset(urls)
         if self._last is not None and found != self._last:
             log.info("discovery: %d exporters added, %d removed, %d known", len(found - self._last),

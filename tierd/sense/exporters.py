@@ -17,10 +17,10 @@ from typing import Generic, TypeVar
 from tierd.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.config.sense import ServerAccess
-from tierd.sense.counters import CounterTable, joined_tables
+from tierd.sense.counters import CounterTable, joined_tables, rows_in
 from tierd.sense.exposition import MAX_ENTRIES, READ_COLLECTORS, SelectiveClient, reading_of
 from tierd.sense.http_client import HttpClient, SourceError, redacted
-from tierd.sense.readings import LONGEST_SECONDS, Reading, ServiceCounters, Stamp
+from tierd.sense.readings import LONGEST_SECONDS, Reading, Stamp, without
 from tierd.text import utc_text
 
 log = logging.getLogger("tierd.sense")
@@ -100,7 +100,9 @@ class Answer:
     """How often the exporter's clock was set since its first answer."""
 
     def after(self, before: Answer | None) -> Answer:
-        """The answer after an earlier one, or that one if it is not new: a server may answer twice from one reading."""
+        """The answer after an earlier one, or that one if it is not new: a server may answer twice from one reading.
+        Targets that lost an entry are not complete: the kernel before 2.17 skips entries while it drops others.
+        """
         if before is None:
             return self
         own = [stamp.seconds - known.seconds for target, stamp in self.reading.stamps.items()
@@ -109,7 +111,10 @@ class Answer:
             return before
         here = self.answered - before.answered
         slack = CLOCK_SLACK_SECONDS + max(before.answered - before.asked, self.answered - self.asked)
-        return replace(self, clock=before.clock + any(passed and abs(passed - here) > slack for passed in own))
+        entries = CounterTable.of(before.reading.jobs)
+        lost = entries.target[rows_in(CounterTable.of(self.reading.jobs), entries) < 0].tolist()
+        return replace(self, reading=replace(self.reading, complete=self.reading.complete.difference(lost)),
+                       clock=before.clock + any(passed and abs(passed - here) > slack for passed in own))
 
     def stamps(self, url: str) -> dict[str, Stamp]:
         """When the counters of each target were read. Times of different servers are never compared."""
@@ -167,8 +172,8 @@ class ExporterReadings:
     def _note(self, problems: Mapping[str, SourceError], now: float) -> None:
         """Remember since when exporters have not answered. Log those that have not for long, or work again."""
         self._failing = {url: self._failing.get(url, now) for url in problems}
-        self.problem = summary_of_errors({url: SourceError(f"{error} (since {utc_text(self._failing[url])})")
-                                          for url, error in problems.items()})
+        self.problem = summary_of_errors([f"{error} (since {utc_text(self._failing[url])})"
+                                          for url, error in sorted(problems.items())])
         missing = frozenset(url for url, since in self._failing.items() if now - since > LONGEST_SECONDS)
         if missing != self._logged:
             self._logged = missing
@@ -191,25 +196,19 @@ def joined_reading(answers: Mapping[str, Answer], time: float) -> Reading:
                                   "one server can serve it, so one of them is out of date, or one server is "
                                   "configured twice")
             shown[target] = url
-    tables: list[CounterTable] = []
-    conditions: dict[str, str] = {}
-    services: dict[str, ServiceCounters] = {}
-    stamps: dict[str, Stamp] = {}
-    every = [answer.reading for answer in ordered.values()]
-    for (url, answer), one in zip(ordered.items(), every, strict=True):
-        others = {target for target in one.targets if shown[target] != url}
-        counters = CounterTable.of(one.jobs)
-        tables.append(counters.rows(~counters.targets_that(others.__contains__)) if others else counters)
-        conditions |= {target: why for target, why in one.conditions.items() if target not in others}
-        services |= {origin: replace(service, mdts=service.mdts - others) for origin, service in one.services.items()}
-        stamps |= answer.stamps(url)
+    every = [replace(without(answer.reading, {name for name in answer.reading.targets if shown[name] != url}),
+                     stamps=answer.stamps(url)) for url, answer in ordered.items()]
+    tables = [CounterTable.of(one.jobs) for one in every]
     if sum(map(len, tables)) > MAX_ENTRIES:
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
-    return Reading(time, joined_tables(tables), frozenset(shown), conditions,
+    return Reading(time, joined_tables(tables), frozenset(shown),
+                   {target: why for one in every for target, why in one.conditions.items()},
                    changelogs={mdt: state for one in every for mdt, state in one.changelogs.items()},
                    is_flash={target: flash for one in every for target, flash in one.is_flash.items()},
                    data_limits={mdt: most for one in every for mdt, most in one.data_limits.items()},
-                   services=services, stamps=stamps)
+                   services={origin: service for one in every for origin, service in one.services.items()},
+                   stamps={target: stamp for one in every for target, stamp in one.stamps.items()},
+                   complete=frozenset().union(*[one.complete for one in every]))
 
 
 class HttpAnswers(ParallelFetch[Answer]):
@@ -237,11 +236,10 @@ class HttpAnswers(ParallelFetch[Answer]):
         return Answer(reading, asked, answered)
 
 
-def summary_of_errors(problems: Mapping[str, SourceError]) -> str:
+def summary_of_errors(errors: Sequence[str]) -> str:
     """The first few errors and the number of the others; "" without errors."""
-    texts = [str(error) for _, error in sorted(problems.items())]
-    more = f" (and {len(texts) - MAX_NAMED_ERRORS} more)" if len(texts) > MAX_NAMED_ERRORS else ""
-    return "; ".join(texts[:MAX_NAMED_ERRORS]) + more
+    more = f" (and {len(errors) - MAX_NAMED_ERRORS} more)" if len(errors) > MAX_NAMED_ERRORS else ""
+    return "; ".join(errors[:MAX_NAMED_ERRORS]) + more
 
 
 def scrape_fixed_list(urls: Sequence[str], clock: Clock, timeout_seconds: float) -> ExporterReadings:

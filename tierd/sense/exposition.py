@@ -119,6 +119,8 @@ DEVICE_FAMILIES = (NONROTATIONAL, *DATA_LIMITS)
 """Families about the devices and limits of targets."""
 READ_AT = "lustre_jobs_read_timestamp_seconds"
 """When the counters of a target were read, by the clock of its server."""
+HIDDEN_JOBS = ("lustre_jobs_idle", "lustre_jobs_beyond_limit")
+"""Families with the number of jobs of a target that have no series. The second one exists where a limit is set."""
 COLLECTOR_SUCCESS = "lustre_exporter_collector_success"
 JOBID = "jobid"
 """Label of the Lustre job."""
@@ -163,7 +165,7 @@ class ExporterView:
         target, row = self._heads.get(head) or self._named(head)
         if row is not None:
             self.put(row, name, self._tails.get(tail) or self._tail(tail), value)
-        elif target and (name == READ_AT or name in CONDITION_FAMILIES):
+        elif target and (name == READ_AT or name in CONDITION_FAMILIES or name in HIDDEN_JOBS):
             if name in self.gauges[target]:
                 raise ValueError(f"{name}: duplicate series ({target})")
             self.gauges[target][name] = value
@@ -207,7 +209,6 @@ class ExporterView:
             if len(self._rows) >= MAX_ENTRIES:
                 raise ValueError(f"more than {MAX_ENTRIES} pairs of job and target")
             found = self._rows[intern(target), intern(job)]  # readings share one string
-            self.targets.add(target)
         return found
 
     def _named(self, head: bytes) -> tuple[str, int | None]:
@@ -243,13 +244,15 @@ class ExporterView:
             mdts = frozenset(target for target in self.targets if not is_ost(target))
             counted = {**self._service, "wait_usec": self._service["wait_usec"] * _USEC}
             services[origin] = ServiceCounters(**counted, mdts=mdts)
+        complete = frozenset(target for target in self.targets if HIDDEN_JOBS[0] in self.gauges[target]
+                             and not any(self.gauges[target].get(name) for name in HIDDEN_JOBS))
         return Reading(
             time, self.counters(), frozenset(self.targets), conditions,
             changelogs={target: log for target, log in self._changelogs.items() if log.last_index is not None},
             is_flash={target: value == 1 for target, value in self.devices[NONROTATIONAL].items() if value in {0, 1}},
             data_limits={target: int(value) for family in DATA_LIMITS
                          for target, value in self.devices[family].items()},
-            services=services, stamps=stamps)
+            services=services, stamps=stamps, complete=complete)
 
     @staticmethod
     def _condition(gauges: Mapping[str, float]) -> str:

@@ -148,12 +148,13 @@ class FactsCollector:
     closed: Callable[[], Mapping[str, str]] = dict
     """The targets that take no files of moves, with the reasons."""
     runs: LearntRuns = field(default_factory=LearntRuns)
+    in_background: bool = False
+    """Whether calls return facts that are some seconds old, for a collection takes dozens of requests."""
 
     def __post_init__(self) -> None:
         self._growth = FillRates()
         self._default_layouts: dict[str, Layout | None] = {}
         """Default layouts of busy directories as read last."""
-        self._in_background = False
         self.known = Facts()
         """The facts of the last collection; empty before it. Reading them never waits."""
         self.faults: dict[str, str] = {}
@@ -164,12 +165,8 @@ class FactsCollector:
 
         Devices are known from the first reading of counters, which may be later than the collection.
         """
-        known = self.known if self._in_background else self.gather(now)
+        known = self.known if self.in_background else self.gather(now)
         return replace(known, flash=frozenset(p for p in known.pools if self.media.is_on_flash(p, partly=True)))
-
-    def gather_in_background(self) -> None:
-        """Return facts that are some seconds old from now on, for a collection takes dozens of requests."""
-        self._in_background = True
 
     def gather(self, now: float) -> Facts:
         """Collect all facts and store them."""

@@ -11,7 +11,7 @@ import numpy as np
 from tierd.loads import OTHERS, NamespaceLoads, Texts
 from tierd.model import MetadataLoad, MetadataService, NamespaceLoad, Window
 from tierd.sense.counters import CounterTable, Increases, increases
-from tierd.sense.readings import Reading, has_unknown_start, is_ost
+from tierd.sense.readings import Reading, is_ost, overlooked
 
 SPAN_SECONDS = 120.0
 STEP_SECONDS = 25.0
@@ -81,7 +81,7 @@ class Step:
     def between(cls, before: Reading, after: Reading) -> Step:
         counters = CounterTable.of(after.jobs)
         more = increases(CounterTable.of(before.jobs), counters)
-        known = ~(more.is_new & has_unknown_start(counters, before))
+        known = ~overlooked(counters, more, before)
         return cls(replace(before, jobs={}), after.time - before.time, before.targets & after.targets,
                    counters.target[known], counters.job[known], more=more.rows(known))
 

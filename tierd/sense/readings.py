@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -102,6 +102,8 @@ class Reading:
     """The service for metadata requests of each MDS, by the origin of the counters."""
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     """By full target name. Targets without a stamp were read at ``time``."""
+    complete: frozenset[str] = frozenset()
+    """Targets of which all jobs are in ``jobs``, so that an entry of a later reading which is not there is new."""
 
 
 def is_ost(target: str) -> bool:
@@ -110,12 +112,16 @@ def is_ost(target: str) -> bool:
 
 def of_filesystem(reading: Reading, fsname: str) -> Reading:
     """What is about one file system: servers may serve several. ``a-b-OST0000`` is no target of ``a``."""
-    others = frozenset(target for target in reading.targets if target.rpartition("-")[0] != fsname)
+    return without(reading, {target for target in reading.targets if target.rpartition("-")[0] != fsname})
+
+
+def without(reading: Reading, others: Set[str]) -> Reading:
+    """What is not about some targets."""
     if not others:
         return reading
     counters = CounterTable.of(reading.jobs)
     return replace(reading, jobs=counters.rows(~counters.targets_that(others.__contains__)),
-                   targets=reading.targets - others,
+                   targets=reading.targets - others, complete=reading.complete - others,
                    conditions={target: why for target, why in reading.conditions.items() if target not in others},
                    data_limits={mdt: most for mdt, most in reading.data_limits.items() if mdt not in others},
                    services={origin: replace(one, mdts=one.mdts - others) for origin, one in reading.services.items()
@@ -164,9 +170,7 @@ def window(before: Reading, after: Reading) -> Window:
     earlier, later = CounterTable.of(before.jobs), CounterTable.of(after.jobs)
     done = increases(earlier, later)
     # if the earlier reading lacks a target, an entry that seems new may be hours old: it has no span
-    usable = done.active() & later.targets_that(spans.__contains__)
-    if done.is_new.any():
-        usable &= ~(done.is_new & has_unknown_start(later, before))
+    usable = done.active() & later.targets_that(spans.__contains__) & ~overlooked(later, done, before)
     sound = done.plausible(MAX_OPERATIONS * seconds, MAX_BYTES * seconds) & (
         np.fromiter(map(len, later.job.tolist()), np.int64, len(later)) <= MAX_JOB_ID_CHARACTERS)
     conditions = {**after.conditions, **dict.fromkeys((before.targets | after.targets) - spans.keys(), UNSEEN),
@@ -214,12 +218,14 @@ def services_of(counters: CounterTable, done: Increases, which: Bools) -> dict[s
             for target, row in targets.items()}
 
 
-def has_unknown_start(counters: CounterTable, before: Reading) -> Bools:
-    """Which counts may be older than the earlier reading, where that lacks the entry: exporters omit idle jobs, and the
+def overlooked(counters: CounterTable, done: Increases, before: Reading) -> Bools:
+    """Which new entries may be older than the earlier reading, which lacks them: exporters omit idle jobs, and the
     kernel before 2.17 skips entries while it drops others. Before 2.15 none has a start. They count from now on.
     """
+    found: Bools = done.is_new & ~counters.targets_that(before.complete.__contains__)
     time = before.time - _CLOCK_SLACK_SECONDS
-    return np.fromiter((began_before(start, time) for start in counters.start.tolist()), bool, len(counters))
+    found[found] = [began_before(start, time) for start in counters.start[found].tolist()]
+    return found
 
 
 def began_before(start: str, time: float) -> bool:

@@ -161,7 +161,7 @@ class World:
             if planning.finished.done:
                 planning = scheduler.spawn("plan", daemon.plan)
 
-        daemon.facts.gather_in_background()
+        daemon.facts.in_background = True
         scheduler.every("records", cycle_seconds, daemon.take_in_records)
         scheduler.every("observe", cycle_seconds, observe)
         scheduler.every("facts", FACTS_SECONDS, lambda: daemon.facts.gather(daemon.parts.node.clock.now()),

@@ -132,7 +132,7 @@ def test_nothing_moves_in_the_background_while_the_streams_are_unknown() -> None
 
 def test_streams_are_unknown_until_the_members_of_pools_are_known(tmp_path: Path) -> None:
     at = simulated.world(tmp_path, jobs=(simulated.STREAM,))
-    at.daemon.facts.gather_in_background()
+    at.daemon.facts.in_background = True
     at.run(15.0)
     assert at.gate.queue.pace.streamed is None
     at.daemon.facts.gather(at.cluster.epoch)

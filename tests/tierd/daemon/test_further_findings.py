@@ -180,7 +180,7 @@ def test_a_busy_mds_is_found_and_one_job_is_named(
                   for n in range(jobs))
     cluster = Cluster(replace(recorded_test_bed(), mdts=(mdt,)), every)
     at = simulation.wire(cluster, parse(LOW.encode(), "t.toml"), tmp_path)
-    at.daemon.facts.gather_in_background()  # as in the daemon: its own requests to the MDS are few
+    at.daemon.facts.in_background = True  # as in the daemon: its own requests to the MDS are few
     for until in (40, 80, 100):
         at.daemon.facts.gather(at.daemon.parts.node.clock.now())
         at.run(until, cycle_seconds=10)

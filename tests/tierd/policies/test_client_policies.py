@@ -155,14 +155,11 @@ def test_a_limit_that_is_always_reached_is_reported_with_its_double() -> None:
     assert found.advice[0].command == "lctl set_param osc.lustre-OST*.max_rpcs_in_flight=16"
 
 
-def test_creates_need_both_limits_raised() -> None:
-    (found,) = look(rpcs_in_flight.POLICY, facts=facts(rpcs({8: 5000}, kind="mdc", direction="modify")))
+def test_creates_need_both_limits_raised_and_a_higher_one_of_all_rpcs_is_not_lowered() -> None:
+    client = rpcs({8: 5000}, kind="mdc", direction="modify")
+    (found,) = look(rpcs_in_flight.POLICY, facts=facts(client))
     assert found.advice[0].command == ("lctl set_param mdc.lustre-MDT*.max_rpcs_in_flight=17 "
                                        "mdc.lustre-MDT*.max_mod_rpcs_in_flight=16")
-
-
-def test_a_higher_limit_of_all_rpcs_is_not_lowered() -> None:
-    client = rpcs({8: 5000}, kind="mdc", direction="modify")
     client = replace(client, rpcs=(*client.rpcs, replace(client.rpcs[0], direction="read", max_in_flight=64.0)))
     (found,) = look(rpcs_in_flight.POLICY, facts=facts(client))
     assert found.advice[0].command == "lctl set_param mdc.lustre-MDT*.max_mod_rpcs_in_flight=16"

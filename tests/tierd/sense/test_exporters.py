@@ -32,6 +32,7 @@ from tierd.sense.exposition import (
     READ_COLLECTORS,
     TARGET_FAMILIES,
     SelectiveClient,
+    reading_of,
 )
 from tierd.sense.freshness import FORGET_SECONDS, CheckedReadings
 from tierd.sense.http_client import HttpClient, Response, SourceError, StatusError
@@ -286,6 +287,28 @@ def test_a_server_whose_clock_was_set_has_no_rate_for_a_window() -> None:
     assert [rate(seen, "l-OST0000") for seen in steady[1:] if seen] == pytest.approx([RATE] * 3)
     assert before.stamps["l-OST0000"].clock != exporters().stamps["l-OST0000"].clock
     assert [rate(seen, "l-OST0000") for seen in (set_back, then) if seen] == pytest.approx([RATE] * 2)
+
+
+IDLE, BEYOND = "lustre_jobs_idle", "lustre_jobs_beyond_limit"
+
+
+@pytest.mark.parametrize(("hidden", "before", "counts"), [
+    ({IDLE: 0}, "b", True), ({IDLE: 0, BEYOND: 0}, "b", True), ({}, "b", False), ({IDLE: 1}, "b", False),
+    ({IDLE: 0, BEYOND: 1}, "b", False), ({IDLE: 0}, "ab", False)])
+def test_a_new_entry_counts_if_the_answer_before_had_all_of_them(hidden: dict[str, int], before: str,
+                                                                 counts: bool) -> None:
+    """The last one: the answer before skipped an old entry, which an even earlier one had."""
+    clock, coming, of = SettableClock(), iter([before, "b", "ab"]), '{fs="l",target="OST0000"'
+
+    def ask(urls: Sequence[str]) -> tuple[dict[str, Answer], dict[str, SourceError]]:
+        lines = [*[f"{name}{of}}} {number}\n" for name, number in hidden.items()],
+                 *[f'lustre_job_operations_total{of},jobid="{job}",operation="write"}} 9\n' for job in next(coming)]]
+        return {urls[0]: Answer(reading_of("".join(lines).encode(), "oss", clock.at), clock.at, clock.at)}, {}
+
+    exporters = ExporterReadings(lambda: ["oss"], ask, clock)
+    *_, seen = windows_of(exporters, clock, 3)
+    assert seen is not None
+    assert [job for _, job in seen.loads] == ["a"] * counts
 
 
 def test_a_target_that_was_not_read_again_shows_no_set_clock() -> None:

@@ -161,7 +161,7 @@ def test_flash_of_a_scope_that_is_short_is_walked_too() -> None:
 
 def test_pools_whose_targets_all_report_flash_are_known_from_the_reading_on() -> None:
     gather = gatherer(Files())
-    gather.gather_in_background()
+    gather.in_background = True
     gather.gather(1000.0)
     assert gather(1000.0).flash == frozenset()
     gather.media.learn_devices({target: name == "flash" for name, targets in gather.filesystem.pools().items()
