@@ -8,7 +8,7 @@ before the act begins, and the outcome when it ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -163,10 +163,6 @@ class Gate:
         if dropped := self.queue.drop(chosen):
             self._journal.queue.remove(action.path for action in dropped)
         return dropped
-
-    def hold_directories(self, directories: Container[str]) -> None:
-        """Delay acts in the directories that are in it at the time, but for those that an administrator requested."""
-        self.queue.held_directories = self.default_layouts.held_directories = directories
 
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out queued moves until budget or queue is empty, the deadline passes, or acts are halted.

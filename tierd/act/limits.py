@@ -152,21 +152,17 @@ class Budget:
     def __init__(self, limits: Limits, now: float, scope: str = "") -> None:
         """``scope`` is the path of the scope that has these limits; "" if they are for all moves."""
         self._limits, self._scope = limits, scope
-        self._all = TokenBucket(Rate(limits.files_per_second, limits.bytes_per_second), limits.burst_seconds, now)
+        self.all = TokenBucket(Rate(limits.files_per_second, limits.bytes_per_second), limits.burst_seconds, now)
         self._buckets: dict[tuple[str, str], TokenBucket] = {}
 
     def spend(self, cost: MoveCost, now: float) -> tuple[GiveBack, ...]:
         """Take the tokens of a move, for which :meth:`why_not` has just found no limit."""
-        return (self._all.spend(cost.size_bytes),
+        return (self.all.spend(cost.size_bytes),
                 *(bucket.spend(size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now)))
-
-    @property
-    def left(self) -> tuple[float, float]:
-        return self._all.left
 
     def why_not(self, cost: MoveCost, now: float) -> Refusal | None:
         """The limit that delays a move. One that is about nothing in particular delays all other moves too."""
-        if reached := self._all.refusal(cost.size_bytes, now):
+        if reached := self.all.refusal(cost.size_bytes, now):
             return replace(reached, what=self._scope)
         for kind, name, size_bytes, bucket in self._concerned(cost, now):
             if reached := bucket.refusal(size_bytes, now):

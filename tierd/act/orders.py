@@ -35,8 +35,8 @@ from tierd.text import bytes_text, count_of, quoted
 
 Allowed = Callable[[str, FileStatus], Refusal | None]
 """Refuses a file, or a directory with all files below it."""
-_MAX_STRIPE_COUNT = 4
-"""Maximum stripe count of a file that is moved to a pool as a whole."""
+_STRIPES = 4
+"""Stripes of a file with one on every target, or the default count, that is moved to a pool as a whole. A choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,7 @@ def planned_move(order: Order, path: str, status: FileStatus, present: Layout | 
 def layout_on_pool(pool: str, room: Capacity, present: Layout, size_bytes: int) -> Layout:
     """A layout with the whole file on one pool, with the stripes of the component in which it ends."""
     last = [Component(), *(c for c in mirrors(present)[-1] if c.extent_start < max(size_bytes, 1) and not c.on_mdt)][-1]
-    count = min(last.stripe_count if last.stripe_count > 0 else _MAX_STRIPE_COUNT, len(room.pools[pool]),
-                _MAX_STRIPE_COUNT)
+    count = min(last.stripe_count if last.stripe_count > 0 else _STRIPES, len(room.pools[pool]))
     return Layout((Component(0, None, pool, max(1, count), last.stripe_size),), composite=False)
 
 

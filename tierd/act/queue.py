@@ -23,6 +23,7 @@ from tierd.act.limits import BackgroundPace, Budget, GiveBack, MoveCost, cost_of
 from tierd.act.movers.moves import Move
 from tierd.acts import BY_ADMINISTRATOR, Outcome
 from tierd.model import Action, FindingKey, StreamedTargets
+from tierd.policies.registry import policy_of
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.text import quoted
 
@@ -332,7 +333,8 @@ class MoveQueue:
             each = self._examined(each)
         except (FileNotFoundError, Stale):  # no act, and nothing to spend budget on
             return each, Outcome.GONE
-        if each.before is not None and same_shape(each.before, each.action.layout) and in_sync(each.before):
+        if each.before is not None and in_sync(each.before) and (
+                same_shape(each.before, each.action.layout) or has_more_stripes(each.before, each.action)):
             return each, Outcome.ALREADY
         # again: only now are its pools, targets and size known
         return each, self._wait(each.cost, each.action, now)
@@ -409,6 +411,13 @@ class MoveQueue:
             refusal = refusal or self.guard.refusal(replace(action, path=name))
         return replace(waiting, action=replace(action, layout=layout), before=before, refusal=refusal, fid=status.fid,
                        cost=cost, own_mirrors=own_mirrors)
+
+
+def has_more_stripes(present: Layout, action: Action) -> bool:
+    """Whether a file has more stripes than a policy that restripes files would give it."""
+    wanted = action.layout.components[0].stripe_count
+    return policy_of(action.finding[0]).restores_layouts and action.undoes is None and any(
+        len(part.objects) > wanted > 1 for part in present.components)
 
 
 def planned(wanted: Layout, before: Layout | None, size_bytes: int, fsname: str) -> tuple[Layout, MoveCost]:

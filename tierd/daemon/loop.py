@@ -132,7 +132,7 @@ class Daemon:
                             history=lambda: (self.observer.windows, self.engine.tracks.known))
         gate.on_begin = echo.moved
         gate.queue.note_streams(None)
-        gate.hold_directories(self.table.unchecked)
+        gate.queue.held_directories = gate.default_layouts.held_directories = self.table.unchecked
         gate.queue.jobs = gate.default_layouts.jobs = self._job_work
 
     def _sense(self, parts: DaemonParts) -> None:

@@ -167,8 +167,8 @@ def stream_stripes(size_bytes: int, record_bytes: int, targets: int, pool: str =
     """Stripes of one of few large files: 2 to 8, and no more than targets; as the root of the size, as in
     ``lfs migrate -A``.
 
-    >>> [stream_stripes(gib << 30, 0, 96).stripe_count for gib in (0, 1, 4, 16, 1000)]
-    [2, 2, 3, 5, 8]
+    >>> [stream_stripes(gib << 30, 0, targets).stripe_count for targets in (96, 4) for gib in (0, 1, 4, 16, 1000)]
+    [2, 2, 3, 5, 8, 2, 2, 3, 4, 4]
     """
     count = min(targets, MAX_STRIPES, max(MIN_STRIPES, isqrt(size_bytes // GIB) + 1))
     return restripe.striped(pool, count, restripe.stripe_bytes(record_bytes))

@@ -74,20 +74,6 @@ def test_a_batch_for_other_nodes_fills_messages_for_many_targets(world: World) -
     assert dispatch.batches == [BATCH_MOVES_REMOTE, 50]
 
 
-def test_a_target_that_is_busy_is_passed_over_for_others(tmp_path: Path) -> None:
-    world = World(tmp_path, replace(FAST, per_target=Rate(1.0, 1e12), burst_seconds=1.0))
-    names = world.files(6)
-    world.lustre.pool_members["hdd"] = ("lustre-OST0005",)
-    world.lustre.create("/elsewhere", DATA)
-    world.submit(*names, "/elsewhere")  # the six lie on OST0002, the last on OST0005
-    assert world.pump() == {"done": 2}
-    assert (world.pool("/0"), world.pool("/elsewhere"), world.pool("/1")) == ("flash", "flash", "hdd")
-    assert world.gate.queue.waits_for == "target lustre-OST0002: the limit of 1 files/s is reached"
-    world.clock.time += 1.0
-    assert world.pump() == {"done": 1}
-    assert (world.pool("/1"), world.gate.waiting) == ("flash", 4)
-
-
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize("by", ["look", "engine"])
 def test_a_large_file_that_is_left_alone_holds_up_no_others(tmp_path: Path, by: str, dry_run: bool) -> None:

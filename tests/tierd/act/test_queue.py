@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustre.filesystem import FileStatus
+from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.acts import ActKind, Outcome
@@ -55,15 +56,26 @@ def test_no_number_of_delayed_moves_at_the_head_holds_back_the_rest_of_a_finding
     world.lustre.pool_members["hdd"] = ("lustre-OST0005",)
     submit(world, FINDING.key, ["/behind"], directory="/elsewhere")
     if delayed == "directory":
-        world.gate.hold_directories({"/"})
+        world.gate.queue.held_directories = {"/"}
     moved = []
     for _ in range(3):
         moved += [act.action.path for act in world.gate.pump(world.clock.time + 2.5)]
         world.clock.time += 1.0
     assert moved == (["/0", "/behind"] if delayed == "target" else ["/behind"])
-    world.gate.hold_directories(())
+    world.gate.queue.held_directories = ()
     assert [act.action.path for act in world.gate.pump(world.clock.time + 2.5)][:3] == (
         [] if delayed == "target" else ["/0", "/1", "/2"])
+
+
+@pytest.mark.parametrize(("kind", "stripes", "undoes", "moved"), [
+    ("striping", 4, None, False), ("striping", 2, None, True), ("request", 4, None, True), ("striping", 4, 1, True)])
+def test_a_restripe_makes_no_file_narrower(world: World, kind: str, stripes: int, undoes: int | None,
+                                           moved: bool) -> None:
+    world.lustre.create("/wide", DATA, Layout((Component(pool="hdd", stripe_count=stripes),), composite=False))
+    wanted = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
+    world.gate.submit([Action(ActKind.MIGRATE, wanted, "", (kind, "j", "/d"), "/d", "/wide", undoes=undoes)],
+                      world.finding)
+    assert world.pump() == {"done" if moved else "already": 1}
 
 
 def test_a_delayed_move_costs_no_request_until_its_limit_ends(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_self_extending_file_keeps_its_stripes() -> None:
 @pytest.mark.parametrize(("first", "size", "stripes", "stripe_bytes"), [
     (Component(0, MIB, "flash", 1), 30_000, 1, 0), (Component(0, MIB, pattern="mdt", stripe_count=0), 30_000, 1, 0),
     (Component(0, MIB, "flash", 1), MIB, 1, 0), (Component(0, MIB, "flash", 1), MIB + 1, 2, 4 * MIB),
-    (Component(0, MIB, "flash", 1), 2 << 30, 4, 0),
+    (Component(0, MIB, "flash", 1), 2 << 30, 4, 0), (Component(0, MIB, "flash", 6), 30_000, 6, 0),
 ])
 def test_a_file_keeps_the_stripes_that_it_has_not_those_that_it_would_get_if_it_grew(
         first: Component, size: int, stripes: int, stripe_bytes: int) -> None:

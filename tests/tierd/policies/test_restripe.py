@@ -193,8 +193,3 @@ def test_no_file_gets_more_objects_than_processes_or_targets_allow(openers: int,
         assert objects < found.stripe_count <= min(openers, wanted)
         assert found.overstriped == (found.stripe_count > targets)
         assert overstripe or found.stripe_count <= targets
-
-
-@given(st.integers(0, 1 << 60), st.integers(0, 1 << 30), st.integers(2, 500))
-def test_streams_get_two_to_eight_stripes_and_no_more_than_targets(size: int, record: int, targets: int) -> None:
-    assert 2 <= striping.stream_stripes(size, record, targets).stripe_count <= min(8, targets)

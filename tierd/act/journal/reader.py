@@ -108,8 +108,7 @@ class JournalReader:
         return self._entries("WHERE outcome = 'under way' ORDER BY id DESC")
 
     def acts_of(self, finding: int, count: int) -> list[Entry]:
-        return [entry_of(row) for row in self._all(
-            f"SELECT {ENTRY_COLUMNS} FROM actions WHERE finding = ? ORDER BY id LIMIT ?", finding, count)]  # noqa: S608
+        return self._entries("WHERE finding = ? ORDER BY id LIMIT ?", finding, count)[::-1]
 
     def acts_between(self, since: float, until: float, most: int, kind: ActKind | None = None) -> list[Entry]:
         """The last acts of a period, oldest first, of one kind if it is given."""
