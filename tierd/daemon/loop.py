@@ -137,7 +137,7 @@ class Daemon:
 
     def _sense(self, parts: DaemonParts) -> None:
         """Build what observes: facts, counters with changelog records, and detection."""
-        node, settings, metadata = parts.node, parts.settings, MetadataMeter()
+        node, settings, metadata = parts.node, parts.settings, MetadataMeter(parts.settings.own_jobs)
         flash_pools = settings.resolved_scopes.flash_pools
         acted_in = parts.journal.act_directories
         inventory = Inventory(node.filesystem, flash_pools, lambda: acted_in.all() | directories_of_policies(settings),

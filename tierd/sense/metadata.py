@@ -27,7 +27,9 @@ UNCOUNTED = frozenset({"close", "read", "write", "read_bytes", "write_bytes", "p
 class MetadataMeter:
     """Keeps a few snapshots. One thread learns, another asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, own_jobs: Collection[str] = ()) -> None:
+        """Operations of ``own_jobs`` do not count."""
+        self._own_jobs = frozenset(own_jobs)
         self._last: Reading | None = None
         """With the counters of MDTs only."""
         self._steps: deque[Step] = deque()
@@ -43,7 +45,8 @@ class MetadataMeter:
         if before is not None and reading.time < before.time + STEP_SECONDS:
             return
         every = CounterTable.of(reading.jobs)
-        last = self._last = replace(reading, jobs=every.rows(~every.targets_that(is_ost)))
+        last = self._last = replace(reading, jobs=every.rows(
+            ~every.targets_that(is_ost) & ~every.jobs_among(self._own_jobs)))
         if before is not None:
             self._steps.append(Step.between(before, last))
         while self._steps and self._steps[0].before.time < reading.time - SPAN_SECONDS:

@@ -64,10 +64,6 @@ class Seen:
     flash: set[str] = field(default_factory=set)
     """Targets whose devices do not rotate."""
 
-    def note(self, reading: Reading) -> None:
-        self.targets |= reading.targets
-        self.flash |= {target for target, flash in reading.is_flash.items() if flash}
-
     def facts(self) -> Facts:
         """Pools; without any, one of all targets that rotate."""
         pools = self.pools or {"": tuple(sorted(filter(is_ost, self.targets - self.flash)))}
@@ -126,7 +122,8 @@ class PastWindows:
         for after in self._readings():
             if before is not None and after.stamps == before.stamps:
                 continue  # Prometheus repeats the last samples for some minutes
-            self.seen.note(after)
+            self.seen.targets |= after.targets
+            self.seen.flash |= {target for target, flash in after.is_flash.items() if flash}
             seconds = after.time - before.time if before is not None else 0.0
             if before is not None and seconds <= longest:
                 self.seen.windows += 1

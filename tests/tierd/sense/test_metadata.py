@@ -27,11 +27,11 @@ def reading(time: float, jobs: dict[str, dict[str, float]], usec: float = 100.0,
 
 
 def test_operations_per_second_by_kind_and_job() -> None:
-    meter = MetadataMeter()
-    meter.learn(reading(0.0, {"a": {"mknod": 10.0, "open": 5.0}, "b": {}}))
+    meter = MetadataMeter(["tierd.0"])
+    meter.learn(reading(0.0, {"a": {"mknod": 10.0, "open": 5.0}, "b": {}, "tierd.0": {"open": 1.0}}))
     assert not meter.loads
     meter.learn(reading(30.0, {"a": {"mknod": 310.0, "open": 5.0, "close": 900.0},
-                               "b": {"getattr": 60.0, "unlink": 30.0}}))
+                               "b": {"getattr": 60.0, "unlink": 30.0}, "tierd.0": {"open": 6e4}}))
     (load,) = meter.loads
     assert (load.mdt, load.creates, load.unlinks, load.stats, load.opens) == (MDT, 10.0, 1.0, 2.0, 0.0)
     assert load.jobs == (("a", 10.0), ("b", 3.0))
