@@ -171,8 +171,8 @@ def test_consequences_of_another_alert_are_inhibited(manager: Manager) -> None:
         {"alertname": "LustreOstFull", "severity": "critical", **target},
         {"alertname": "LustreExporterDown", "severity": "warning", "instance": "oss1", "job": "lustre"},
         {"alertname": "LustreExporterDown", "severity": "warning", "instance": "oss2", "job": "lustre-jobs"},
-        {"alertname": "LustreOstReadOnly", "severity": "critical", **target})
-    manager.awaited({"LustreOstFull critical", "LustreExporterDown warning", "LustreOstReadOnly critical"})
+        {"alertname": "LustreRecoveryStuck", "severity": "critical", **target})
+    manager.awaited({"LustreOstFull critical", "LustreExporterDown warning", "LustreRecoveryStuck critical"})
     manager.fire(
         {"alertname": "LustreOstFull", "severity": "warning", **target},
         {"alertname": "LustreExporterSlow", "severity": "warning", "instance": "oss1"},

@@ -319,14 +319,12 @@ DRY_SITE = {"settings": replace(Settings(), act=replace(Settings().act, dry_run=
             "model": FluidCluster}
 
 TROUBLES = (
-    Trouble("LustreUnhealthy", put("sys/fs/lustre/health_check",
-                                   "device lustre-OST0003 reported unhealthy\nNOT HEALTHY\n")),
+    Trouble("LustreUnhealthy", put("sys/fs/lustre/health_check", "NOT HEALTHY\n")),
     Trouble("LustreTargetGone", unmounted, hours=0.2),
     Trouble("LustreTargetInactive", put("sys/fs/lustre/osp/lustre-OST0001-osc-MDT*/active", "0\n"), lines="=0$"),
     Trouble("LustreServersDisconnected",
             sub("sys/kernel/debug/lustre/osp/lustre-MDT0001-osp-MDT0000/import", "state: FULL", "state: DISCONN"),
             lines="state: DISCONN"),
-    Trouble("LustreOstReadOnly", put("sys/fs/lustre/osp/lustre-OST0001-osc-MDT*/prealloc_status", "-30\n"), lines="=-"),
     Trouble("LustreCheckFailed",
             sub("sys/kernel/debug/lustre/osd-ldiskfs/*/oi_scrub", "status: completed", "status: crashed"),
             lines="^status"),
