@@ -120,6 +120,13 @@ def test_rules_ask_for_metrics_that_exist() -> None:
             if (unknown := unknown_metrics(rule["expr"]))] == []
 
 
+def test_rules_tell_two_file_systems_of_one_name_apart() -> None:
+    rack = groups_of([ALERTS / "rack" / "rules.yml"])
+    assert {labels for rule in (*ALERTING, *rules("record"), *(rule for group in rack for rule in group["rules"]))
+            for labels in re.findall(r"\b(?:by|on) ?\(([^)]*)\)", rule["expr"])
+            if not labels.startswith("cluster, ")} == {"version", "job"}
+
+
 PLACES = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre", "sys/kernel/debug/lnet")
 MAX_LINES = 8
 HEADING = "On a simulated site:\n\n"
