@@ -23,6 +23,7 @@ from dashboards.panels import (
     Word,
     coloured,
     dashed,
+    of_cluster,
     sized,
     stat,
     table,
@@ -44,6 +45,7 @@ first by name.
 def choice(name: str, label: str, query: str, *, everything: bool = True, text: str = "",
            all_value: str = ".*") -> Json:
     """Values of a label. With ``everything``, All can be selected and is the default; it means ``all_value``."""
+    query = of_cluster(query)
     made: Json = {
         "name": name, "label": label, "type": "query", "datasource": DATASOURCE, "definition": query,
         "query": {"query": query, "refId": f"variable-{name}"}, "regex": "", "sort": 5, "refresh": 2, "hide": 0,
@@ -56,7 +58,10 @@ def choice(name: str, label: str, query: str, *, everything: bool = True, text: 
     return made
 
 
-FS = choice("fs", "File system", 'label_values({__name__=~"lustre_(filesystem|ost|mdt)_size_bytes"}, fs)')
+SIZES = '__name__=~"lustre_(filesystem|ost|mdt)_size_bytes"'
+CLUSTER = choice("cluster", "Cluster", f"label_values({{{SIZES}}}, cluster)",
+                 text="The label cluster, if Prometheus' scrape configuration sets it.")
+FS = choice("fs", "File system", f'label_values({{{SIZES}, cluster=~"$cluster"}}, fs)')
 POOL = choice("pool", "Pool", 'label_values(fs_target:lustre_pool_target:info{fs=~"$fs"}, pool)')
 TARGET = choice("target", "Target", 'label_values({__name__=~"lustre_(ost|mdt)_size_bytes", fs=~"$fs"}, target)')
 JOB = choice("jobid", "Job", 'label_values({__name__=~"fs_job:lustre_job_(bytes|metadata_operations):rate2m", '
@@ -83,7 +88,8 @@ def link_from_value(board: str, title: str, **variables: str) -> Json:
 
 
 def link(board: str, title: str, chosen: str) -> Json:
-    return {"title": title, "url": f"/d/lustre-{board}?${{__url_time_range}}&${{datasource:queryparam}}{chosen}"}
+    kept = "${__url_time_range}&${datasource:queryparam}&${cluster:queryparam}"
+    return {"title": title, "url": f"/d/lustre-{board}?{kept}{chosen}"}
 
 
 def column_link(column: str, board: str, title: str, **variables: str) -> Json:
@@ -136,7 +142,7 @@ class Dashboard:
             "schemaVersion": SCHEMA, "editable": False, "graphTooltip": 1, "refresh": "30s", "timezone": "browser",
             "time": {"from": "now-3h", "to": "now"}, "timepicker": {}, "fiscalYearStartMonth": 0, "weekStart": "",
             "links": [MENU], "annotations": {"list": list(self.annotations)},
-            "templating": {"list": [SOURCE, *self.chosen]},
+            "templating": {"list": [SOURCE, *([CLUSTER] if FS in self.chosen else []), *self.chosen]},
             "panels": list(place_panels(self.rows)),
         }
 
@@ -314,7 +320,7 @@ STORY = (SLOWED_STREAMS, BUSIEST_JOBS, tierd_state(width=7), done_in_range(), ca
 def tierd_events() -> tuple[Json, ...]:
     """Mark acts of tierd on the time axis. Each gauge holds only the last event of its kind; counters have totals."""
     def event(name: str, label: str, colour: str, text: str) -> Json:
-        last = f'tierd_last_event_timestamp_seconds{{event="{label}", fs=~"$fs"}}'
+        last = of_cluster(f'tierd_last_event_timestamp_seconds{{event="{label}", fs=~"$fs"}}')
         return {
             "name": name, "datasource": DATASOURCE, "enable": True, "hide": False, "iconColor": colour,
             "expr": f"({last} > 0) * 1000", "useValueForTime": True, "titleFormat": name, "textFormat": text,

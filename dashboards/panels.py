@@ -106,10 +106,30 @@ class Panel:
         return found
 
 
+def of_cluster(expr: str) -> str:
+    """A query that tells clusters apart wherever it tells file systems apart: two may have the same name.
+
+    >>> of_cluster('sum by (fs) (x{fs=~"$fs"})')
+    'sum by (cluster, fs) (x{cluster=~"$cluster", fs=~"$fs"})'
+    """
+    chosen = expr.replace('fs=~"$fs"', 'cluster=~"$cluster", fs=~"$fs"')
+    return re.sub(r"\b(by|on) \((?=[^)]*\bfs\b)", r"\1 (cluster, ", chosen)
+
+
+def largest(count: int, expr: str) -> str:
+    """The series that are largest at the end of the time range: ``topk`` alone draws those of every point in time.
+
+    >>> largest(9, "rate(x{a='b'}[5m])")
+    "rate(x{a='b'}[5m]) and topk(9, rate(x{a='b'}[5m] @ end()))"
+    """
+    at_end = re.sub(r"\}(\[[^]]*\])?", r"\g<0> @ end()", expr)
+    return f"{expr} and topk({count}, {at_end})"
+
+
 def target(query: Query, index: int, kind: str) -> Json:
     table = kind == "table"
     return {
-        "refId": chr(ord("A") + index), "datasource": DATASOURCE, "expr": query.expr, "editorMode": "code",
+        "refId": chr(ord("A") + index), "datasource": DATASOURCE, "expr": of_cluster(query.expr), "editorMode": "code",
         "legendFormat": query.legend or ("{{le}}" if query.buckets else "__auto"),
         "format": "heatmap" if query.buckets else "table" if table else "time_series",
         "instant": query.instant or table, "range": not (query.instant or table),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dashboards.boards.clients import ACTIVE, THROUGHPUT
+from dashboards.boards.tiering import FILES_MOVED, POOL_USAGE, SLOWDOWN
 from dashboards.dashboard import (
     ALERTS,
     ANY_IS_A_WARNING,
@@ -13,7 +14,6 @@ from dashboards.dashboard import (
     FULLNESS,
     NO_CLIENTS,
     NO_SERVERS,
-    NO_STREAM,
     POOL,
     STORY,
     TARGET_LINK,
@@ -22,25 +22,9 @@ from dashboards.dashboard import (
     job_link,
     link_from_value,
     none_of,
-    over_interval,
     tierd_events,
 )
-from dashboards.panels import (
-    GREEN,
-    PLAIN,
-    RED,
-    YELLOW,
-    Panel,
-    Query,
-    bars,
-    coloured,
-    mirrored,
-    sized,
-    stat,
-    table,
-    timeseries,
-    total,
-)
+from dashboards.panels import RED, YELLOW, Panel, Query, bars, coloured, mirrored, sized, stat, table, timeseries, total
 
 NOT_FULL = ('sum({__name__=~"(fs_pool_state:lustre_osc|fs_target_state:lustre_mdc)_imports:sum", '
              'fs=~"$fs", state!~"FULL|IDLE|DEACTIVATED"})')
@@ -73,14 +57,11 @@ HEALTH = Row("Health", (
           overrides=(coloured("Severity", {"critical": ("critical", RED), "warning": ("warning", YELLOW)}),
                      *sized({"Severity": 80, "File system": 90, "Target": 90, "Pool": 80, "Runbook": 340}),
                      job_link("Victim"), TARGET_LINK),
-          width=24, height=5, empty="no alert is firing", steps=PLAIN),
+          width=24, height=5, empty="no alert is firing"),
 ))
 
 CAPACITY = Row("Capacity", (
-    bars("Pool usage", "Used share of each pool. Plan from 80%, act from 90%: files in a full pool cannot grow.",
-         Query('fs_pool:lustre_pool_used:ratio{fs=~"$fs", pool=~"$pool"}', "{{fs}} {{pool}}", instant=True),
-         unit="percentunit", steps=FULLNESS, maximum=1, width=8, height=7, empty="no pools",
-         links=(link_from_value("targets", "Targets", pool="pool"),)),
+    replace(POOL_USAGE, width=8, height=7),
     table("Fullest object targets", "The ten fullest OSTs. If one is much fuller than its pool, see "
           "LustreOstImbalance.",
           Query('topk(10, fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"})'), unit="percentunit",
@@ -143,15 +124,7 @@ CLIENTS = Row("Clients (where exporters run on clients)", (
     replace(THROUGHPUT, width=24, links=(link_from_value("clients", "Clients", fs="fs"),)),
 ), empty=NO_CLIENTS, closed=True)
 
-TIERD = Row("Slowdown and moves", (
-    timeseries("Slowdown of streams", "Slowdown factor of each stream since its neighbour started. 1 means "
-               "undisturbed.",
-               Query(f"max by (victim) ({over_interval('tierd_interference_slowdown')})", "{{victim}}"),
-               unit="none", steps=((None, GREEN), (1.2, YELLOW)), by_name="victim", empty=NO_STREAM),
-    timeseries("Files moved", "Files per minute taken from the queue, by outcome.",
-               Query('sum by (outcome) (rate(tierd_moves_total{fs=~"$fs"}[$__rate_interval])) * 60', "{{outcome}}"),
-               unit="none", stack=True, empty="none"),
-), closed=True)
+TIERD = Row("Slowdown and moves", (SLOWDOWN, FILES_MOVED), closed=True)
 
 BOARD = Dashboard(
     "at-a-glance", "Lustre: at a glance", "Noisy neighbours, health, capacity, traffic and jobs of a file system.",

@@ -117,16 +117,12 @@ REQUESTS = Row("RPCs to object servers", (
              "rpc_latency_seconds", "read", "s", LATENCIES),
 ), closed=True)
 
-APPLICATIONS = Row("I/O sizes of applications", (
-    heatmap("Application read size", "Reads of applications by size. Requires extents_stats, which is enabled by "
-            "writing to it.",
+APPLICATIONS = Row("I/O sizes of applications", tuple(
+    heatmap(f"Application {direction} size", f"{direction.capitalize()}s of applications by size. Requires "
+            "extents_stats, which is enabled by writing to it.",
             Query('sum by (le) (fs_direction_le:lustre_llite_extent_size_bytes_bucket:rate2m{fs=~"$fs", '
-                         'direction="read"})', buckets=True), unit="bytes", empty="extents_stats is off"),
-    heatmap("Application write size", "Writes of applications by size. Requires extents_stats, which is enabled by "
-            "writing to it.",
-            Query('sum by (le) (fs_direction_le:lustre_llite_extent_size_bytes_bucket:rate2m{fs=~"$fs", '
-                         'direction="write"})', buckets=True), unit="bytes", empty="extents_stats is off"),
-), closed=True)
+                  f'direction="{direction}"}})', buckets=True), unit="bytes", empty="extents_stats is off")
+    for direction in ("read", "write")), closed=True)
 
 ONE = Row("One client: $instance", (
     mirrored("Throughput of applications", "Bytes per second that applications on this client read (above zero) and "

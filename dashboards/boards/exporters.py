@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.dashboard import ANY_IS_A_WARNING, ANY_IS_BAD, NO_TIERD, Dashboard, Row, choice, none_of, tierd_state
-from dashboards.panels import GREEN, RED, YELLOW, Query, stat, table, timeseries
+from dashboards.panels import GREEN, RED, YELLOW, Query, largest, stat, table, timeseries
 
 RATE = "[$__rate_interval]"
 JOB = choice("job", "Scrape job", "label_values(lustre_exporter_build_info, job)", all_value="lustre.*",
@@ -33,25 +33,25 @@ STATE = Row("Exporters", (
          Query(f"sum(scrape_samples_scraped{{{THESE}}})"), unit="short", steps=((None, "text"),)),
 ), empty="no exporter")
 
-COST = Row("Cost", (
+COST = Row("Cost (nodes: the ten largest at the end of the time range)", (
     timeseries("Scrape duration", "Scrape duration of the ten slowest nodes.",
-               Query(f"topk(10, scrape_duration_seconds{{{THESE}}})", "{{instance}} {{job}}"), unit="s", steps=SLOW),
+               Query(largest(10, f"scrape_duration_seconds{{{THESE}}}"), "{{instance}} {{job}}"), unit="s", steps=SLOW),
     timeseries("Collector duration", "Duration of each collector on its slowest node, the ten longest.",
                Query(f"topk(10, max by (collector) (lustre_exporter_collector_duration_seconds{{{THESE}}}))",
                      "{{collector}}"), unit="s"),
     timeseries("Samples by node", "The ten nodes with the most samples. Jobs or quotas cause jumps: see --jobs.limit "
                "and --quota.limit.",
-               Query(f"topk(10, scrape_samples_scraped{{{THESE}}})", "{{instance}} {{job}}"), unit="short"),
+               Query(largest(10, f"scrape_samples_scraped{{{THESE}}}"), "{{instance}} {{job}}"), unit="short"),
     timeseries("CPU cores", "CPU cores used by exporters (top ten).",
-               Query(f"topk(10, max by (instance) (rate(process_cpu_seconds_total{{{THESE}}}{RATE})))", "{{instance}}"),
-               unit="none"),
+               Query(largest(10, f"max by (instance) (rate(process_cpu_seconds_total{{{THESE}}}{RATE}))"),
+                     "{{instance}}"), unit="none"),
     timeseries("Memory", "Resident memory of exporters (top ten). The limit in the systemd unit is 1 GiB.",
-               Query(f"topk(10, max by (instance) (process_resident_memory_bytes{{{THESE}}}))", "{{instance}}"),
-               unit="bytes"),
+               Query(largest(10, f"max by (instance) (process_resident_memory_bytes{{{THESE}}})"),
+                     "{{instance}}"), unit="bytes"),
     timeseries("Parameter bytes read", "Bytes per second that the kernel prints for each collector.",
                Query(f"topk(10, sum by (collector) (max by (instance, collector) (rate(lustre_exporter_read_bytes_total"
                      f"{{{THESE}}}{RATE}))))", "{{collector}}"), unit="Bps"),
-))
+), closed=True)
 
 TROUBLE = Row("Errors and releases", (
     table("Failing collectors by node", "Collectors whose last pass failed, by node. The exporter's page on the node "

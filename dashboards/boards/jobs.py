@@ -17,7 +17,7 @@ from dashboards.dashboard import (
     tierd_events,
     usual_throughput,
 )
-from dashboards.panels import GREEN, ORANGE, YELLOW, Query, dashed, mirrored, table, timeseries, total
+from dashboards.panels import GREEN, ORANGE, YELLOW, Query, dashed, largest, mirrored, table, timeseries, total
 
 BY_POOL = 'fs=~"$fs", pool=~"$pool", jobid=~"$jobid"'
 BY_FS = 'fs=~"$fs", jobid=~"$jobid"'
@@ -75,26 +75,19 @@ TRAFFIC = Row("Throughput", (
                unit="bytes", by_name="jobid", links=(THIS,)),
 ), empty=NO_JOBS)
 
-FARING = Row("Slowdown and latency", (
+FARING = Row("Slowdown", (
     timeseries("Slowdown of streams", "Slowdown factor of each stream since its neighbour started, as tierd measures "
                "it. 1 means undisturbed.",
                Query("max by (victim) (max_over_time(tierd_interference_slowdown{fs=~\"$fs\", victim=~\"$jobid\"}"
                      f"{RATE}))", "{{victim}}"), unit="none", by_name="victim",
                steps=((None, GREEN), (1.2, YELLOW), (3, ORANGE)), empty=NO_STREAM),
-    timeseries("I/O latency", "Mean time of a read or write on the servers, for the selected jobs and "
-               "targets (Lustre 2.14).",
-               Query(f'topk(10, sum by (jobid) (rate(lustre_job_operation_seconds_total{{{RAW}, '
-                     f'operation=~"read|write"}}{RATE})) / (sum by (jobid) (rate(lustre_job_operations_total'
-                     f'{{{RAW}, operation=~"read|write"}}{RATE})) > 0))', "{{jobid}}"), unit="s", by_name="jobid",
-               empty="not reported by the servers"),
     timeseries("Slowdown compared with the best of the last hour", "2 means half the throughput of the job's best "
                "minutes. A job that needs less I/O also rises; look for several jobs that rise together. "
                "tierd's own moves are left out.",
                Query(f"topk(10, max by (jobid) (fs_job:lustre_job_bytes:slowdown1h{{{BY_FS}}} < 100) unless on (jobid) "
                      "tierd_own_job_info)", "{{jobid}}"),
-               unit="none", by_name="jobid", links=(THIS,), steps=((None, GREEN), (1.5, YELLOW), (3, ORANGE)), width=24,
-               empty=NO_JOBS),
-))
+               unit="none", by_name="jobid", links=(THIS,), steps=((None, GREEN), (1.5, YELLOW), (3, ORANGE))),
+), empty=NO_JOBS)
 
 METADATA = Row("Metadata", (
     timeseries("Metadata operations by job", "Metadata operations per second, of the ten busiest jobs.",
@@ -107,13 +100,19 @@ METADATA = Row("Metadata", (
 ), empty=NO_JOBS)
 
 PLACES = Row("Targets of the selected jobs", (
-    mirrored("Throughput by target", "Bytes per second that the selected jobs read (above zero) and write (below), by "
-             "target. A single target means files with one stripe.",
-             Query(f"topk(20, sum by (fs, target) (rate(lustre_job_read_bytes_total{{{RAW}}}{RATE})))",
+    mirrored("Throughput by target", "Bytes per second that the selected jobs read (above zero) and write (below), on "
+             "the twenty busiest targets at the end of the time range. A single target means files with one stripe.",
+             Query(largest(20, f"sum by (fs, target) (rate(lustre_job_read_bytes_total{{{RAW}}}{RATE}))"),
                    "{{fs}} {{target}} read"),
-             Query(f"topk(20, sum by (fs, target) (rate(lustre_job_write_bytes_total{{{RAW}}}{RATE})))",
+             Query(largest(20, f"sum by (fs, target) (rate(lustre_job_write_bytes_total{{{RAW}}}{RATE}))"),
                    "{{fs}} {{target}} written"), below_name="written", unit="Bps", empty=NO_JOBS,
              links=(link_from_value("targets", "This target", fs="fs", target="target"),)),
+    timeseries("I/O latency", "Mean time of a read or write on the servers, for the selected jobs and "
+               "targets (Lustre 2.14).",
+               Query(f'topk(10, sum by (jobid) (rate(lustre_job_operation_seconds_total{{{RAW}, '
+                     f'operation=~"read|write"}}{RATE})) / (sum by (jobid) (rate(lustre_job_operations_total'
+                     f'{{{RAW}, operation=~"read|write"}}{RATE})) > 0))', "{{jobid}}"), unit="s", by_name="jobid",
+               empty="not reported by the servers"),
     timeseries("Read and write size", "Mean I/O size on the servers, for the selected jobs and targets (Lustre "
                "2.16). Jobs show only non-empty buckets, so their distributions cannot be summed.",
                Query(f"sum by (direction) (rate(lustre_job_io_size_bytes_sum{{{RAW}}}{RATE})) / "
@@ -123,7 +122,7 @@ PLACES = Row("Targets of the selected jobs", (
                "--jobs.limit. For tens of thousands of jobs, lower job_cleanup_interval or use --jobs.limit.",
                Query('max by (fs) (lustre_jobs{fs=~"$fs", target=~"$target"})', "{{fs}} most on one target"),
                Query('sum by (fs) (lustre_jobs_beyond_limit{fs=~"$fs", target=~"$target"})', "{{fs}} beyond the limit"),
-               unit="short", width=24, height=6, empty=NO_JOBS),
+               unit="short", empty=NO_JOBS),
 ), closed=True)
 
 BOARD = Dashboard("jobs", "Lustre: jobs", "Throughput, operations, targets and slowdown of jobs.",

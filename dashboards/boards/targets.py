@@ -27,6 +27,7 @@ from dashboards.panels import (
     bars,
     dashed,
     heatmap,
+    largest,
     mirrored,
     stat,
     table,
@@ -100,28 +101,30 @@ STATE = Row("All targets", (
                    "Value #B": ("Latency", "s"), "Value #C": ("Inodes used", "percentunit"),
                    "Value #D": ("Connections", "short")}),
 ), empty=NO_SERVERS)
-LOAD = Row("Object targets: load", (
+LOAD = Row("Object targets: load (the twenty largest at the end of the time range)", (
     mirrored("Throughput", "Bytes per second read (above zero) and written (below), by target. Equal values within a "
              "pool are good.",
-             Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "{{fs}} {{target}} read"),
-             Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "{{fs}} {{target}} written"),
+             Query(largest(20, f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"), "{{fs}} {{target}} read"),
+             Query(largest(20, f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}"), "{{fs}} {{target}} written"),
              below_name="written", unit="Bps", links=(JOBS,)),
     timeseries("Read and write operations", "Reads and writes per second, by target. Many operations with few bytes "
                "are small I/O.",
-               Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "{{fs}} {{target}}"), unit="ops",
-               links=(JOBS,)),
-    timeseries("Average I/O size", "Mean size of reads and writes, by target. Below 1 MiB on disks, seeks cost "
-               "more than the data transfer.",
+               Query(largest(20, f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}"), "{{fs}} {{target}}"),
+               unit="ops", links=(JOBS,)),
+    timeseries("Average I/O size", "Mean size of reads and writes on the targets with most of them. Below 1 MiB on "
+               "disks, seeks cost more than the data transfer.",
                Query('sum by (fs, target) ({__name__=~"fs_pool_target:lustre_ost_(read|write)_bytes:rate2m", '
-                     f"{OST}}}) / (sum by (fs, target) (fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}) "
-                     "> 0)", "{{fs}} {{target}}"), unit="bytes"),
+                     f"{OST}}}) / on (fs, target) "
+                     f"({largest(20, f'fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}')} > 0)",
+                     "{{fs}} {{target}}"), unit="bytes"),
     timeseries("I/O latency", "Mean time of a read or write in the object server. It excludes the disk I/O of "
                "writes. If a target takes twice the time of its pool, see LustreOstSlow.",
-               Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{fs}} {{target}}"),
-               unit="s"),
+               Query(largest(20, f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}"),
+                     "{{fs}} {{target}}"), unit="s"),
     timeseries("Disk I/O latency", "Median duration of disk I/O, from brw_stats. If one target takes twice the time "
                "of its pool, its disks are slow: see LustreOstSlow.",
-               Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{fs}} {{target}}"), unit="s"),
+               Query(largest(20, f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}"), "{{fs}} {{target}}"),
+               unit="s"),
     timeseries("Usage imbalance within pools", "Usage difference between the fullest and the emptiest target of a "
                "pool. Above 20%, rebalance with lfs migrate: Lustre only weights new files.",
                Query('max by (fs, pool) (fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"}) - min by (fs, '
@@ -146,23 +149,16 @@ def disk(title: str, text: str, name: str, direction: str, unit: str) -> Panel:
 
 DISKS = Row("Object targets: disk I/O (select one target)", (
     disk("Disk write size", "Disk writes by size. Large is good. Small writes on disks mean small files or a "
-         "fragmented target.",
-         "io_size_bytes", "write", "bytes"),
+         "fragmented target.", "io_size_bytes", "write", "bytes"),
     disk("Disk read size", "Disk reads by size. Large is good.", "io_size_bytes", "read", "bytes"),
-    disk("Disk write latency", "Disk writes by duration. If the band moves up at the same load, check the disks for "
-         "faults or a rebuild.", "io_seconds", "write", "s"),
-    disk("Disk read latency", "Disk reads by duration. If the band moves up at the same load, check the disks for "
-         "faults or a rebuild.", "io_seconds", "read", "s"),
+    *(disk(f"Disk {direction} latency", f"Disk {direction}s by duration. If the band moves up at the same load, check "
+           "the disks for faults or a rebuild.", "io_seconds", direction, "s") for direction in ("write", "read")),
     disk("Disk I/Os per write", "Disk I/Os that one write was split into. 1 is good. More means that the target is "
-         "fragmented or nearly full.", "io_fragments", "write",
-         "short"),
+         "fragmented or nearly full.", "io_fragments", "write", "short"),
     disk("Disk I/Os per read", "Disk I/Os that one read was split into. 1 is good. More means that files were "
-         "written in fragments.",
-         "io_fragments", "read", "short"),
-    disk("Disk writes in flight", "Disk writes, by the number in flight when each was sent.",
-         "io_in_flight", "write", "short"),
-    disk("Disk reads in flight", "Disk reads, by the number in flight when each was sent.",
-         "io_in_flight", "read", "short"),
+         "written in fragments.", "io_fragments", "read", "short"),
+    *(disk(f"Disk {direction}s in flight", f"Disk {direction}s, by the number in flight when each was sent.",
+           "io_in_flight", direction, "short") for direction in ("write", "read")),
 ), closed=True)
 ROOM = Row("Space", (
     bars("OST usage", "The twenty fullest OSTs. Full targets take no new objects, and existing objects cannot grow.",
@@ -182,10 +178,12 @@ ROOM = Row("Space", (
                      'fs_pool:lustre_pool_size_bytes:max{fs=~"$fs", pool=~"$pool"})',
                      "{{fs}} {{pool}} in a day"), unit="bytes", overrides=(dashed("in a day"),),
                empty="no pools"),
-    timeseries("Space granted to clients", "Granted space, and granted space used by writes in progress. Clients may "
-               "write up to the grant without asking.",
-               Query(f"max by (fs, target) (lustre_ost_granted_bytes{{{ANY}}})", "{{fs}} {{target}} granted"),
-               Query(f"max by (fs, target) (lustre_ost_pending_bytes{{{ANY}}})", "{{fs}} {{target}} pending"),
+    timeseries("Space granted to clients", "Granted space, and granted space used by writes in progress, of the ten "
+               "largest. Clients may write up to the grant without asking.",
+               Query(largest(10, f"max by (fs, target) (lustre_ost_granted_bytes{{{ANY}}})"),
+                     "{{fs}} {{target}} granted"),
+               Query(largest(10, f"max by (fs, target) (lustre_ost_pending_bytes{{{ANY}}})"),
+                     "{{fs}} {{target}} pending"),
                unit="bytes", empty="not reported by the servers"),
 ))
 METADATA = Row("Metadata targets", (
@@ -221,8 +219,8 @@ SERVICES = Row("Server threads", (
                      "service) (lustre_service_threads_max) > 0))", "{{instance}} {{service}}"), unit="percentunit",
                maximum=1),
     timeseries("Evictions", "Clients evicted in the last minutes. Their unwritten data is lost.",
-               Query('sum by (fs, target) (increase({__name__=~"lustre_(ost|mdt)_evictions_total", ' + ANY + "}"
-                     + RATE + "))", "{{fs}} {{target}}"), unit="short", steps=((None, GREEN), (1, RED))),
+               Query(largest(10, 'sum by (fs, target) (increase({__name__=~"lustre_(ost|mdt)_evictions_total", '
+                             f"{ANY}}}{RATE}))"), "{{fs}} {{target}}"), unit="short", steps=((None, GREEN), (1, RED))),
 ), empty="not reported", closed=True)
 NO_POWERFLEX = "no PowerFlex gateway in tierd's configuration"
 OF_FS = 'fs=~"$fs"'

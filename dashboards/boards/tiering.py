@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dashboards.boards.jobs import BULK, BYTES
 from dashboards.dashboard import (
     ANY_IS_A_WARNING,
     ANY_IS_BAD,
@@ -10,6 +11,7 @@ from dashboards.dashboard import (
     JOB,
     NO_STREAM,
     NO_TIERD,
+    OF_FS,
     POOL,
     RATE,
     STORY,
@@ -22,14 +24,31 @@ from dashboards.dashboard import (
     over_interval,
     tierd_events,
 )
-from dashboards.panels import GREEN, ORANGE, RED, YELLOW, Query, bars, dashed, matrix, stat, table, timeseries
+from dashboards.panels import GREEN, ORANGE, RED, YELLOW, Query, bars, dashed, largest, matrix, stat, table, timeseries
 
-OF_FS = '{fs=~"$fs"}'
 VICTIM = "max by (victim)"
 ON = 'fs=~"$fs", target=~"$target", jobid=~"$jobid"'
 NO_CLUSTER = "no movers on other nodes"
 NO_READERS = "no changelog readers"
 OWN = "unless on (jobid) tierd_own_job_info"
+
+SLOWDOWN = timeseries(
+    "Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding begins "
+    "when the stream probably loses a twentieth.",
+    Query(f"{VICTIM} ({over_interval('tierd_interference_slowdown')})", "{{victim}}"), unit="none", by_name="victim",
+    steps=((None, GREEN), (1.2, YELLOW), (1.5, ORANGE)), empty=NO_STREAM,
+    links=(link_from_value("jobs", "This job", jobid="victim"),))
+FILES_MOVED = timeseries(
+    "Files moved", "Files per minute taken from the queue, by outcome. gave-way means that an application "
+    "opened the file and the move stopped.",
+    Query(f"sum by (outcome) (rate(tierd_moves_total{OF_FS}{RATE})) * 60", "{{outcome}}"), unit="none", stack=True,
+    empty="none")
+POOL_USAGE = bars(
+    "Pool usage", "Used share of each pool. Plan from 80%, act from 90%: files in a full pool cannot grow. tierd keeps "
+    "a tenth of the flash pool free and removes its default layouts at that limit.",
+    Query('fs_pool:lustre_pool_used:ratio{fs=~"$fs", pool=~"$pool"}', "{{fs}} {{pool}}", instant=True),
+    unit="percentunit", steps=FULLNESS, maximum=1, empty="no pools",
+    links=(link_from_value("targets", "Targets", pool="pool"),))
 
 NOW = Row("Now", (
     *STORY,
@@ -53,11 +72,7 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
                Query(f"{VICTIM} ({over_interval('tierd_victim_usual_bytes_per_second')})", "{{victim}} usual"),
                unit="Bps", by_name="victim", overrides=(dashed("usual"),),
                links=(link_from_value("jobs", "This job", jobid="victim"),)),
-    timeseries("Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding begins "
-               "when the stream probably loses a twentieth.",
-               Query(f"{VICTIM} ({over_interval('tierd_interference_slowdown')})", "{{victim}}"), unit="none",
-               steps=((None, GREEN), (1.2, YELLOW), (1.5, ORANGE)), by_name="victim",
-               links=(link_from_value("jobs", "This job", jobid="victim"),)),
+    SLOWDOWN,
     table("Interference by target", "Slowdown factor of each victim on each target, with its aggressor.",
           Query(f"max by (fs, target, victim, aggressor) (tierd_interference_slowdown{OF_FS})"), unit="none",
           sort="Slowdown", columns={"fs": ("File system", ""), "target": ("Target", ""), "victim": ("Victim", ""),
@@ -69,19 +84,17 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
            rows="victim", columns="aggressor", unit="bytes", empty="no stream certainly lost anything"),
     timeseries("Aggressors: jobs with small requests", "Reads and writes per second of jobs with requests below 1 MiB, "
                "which make disks seek. tierd's own moves are left out.",
-               Query(f"topk(10, sum by (jobid) (sum by (fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m"
-                     f"{{{ON}}}) and (sum by (fs, jobid) (fs_target_job:lustre_job_bytes:rate2m{{{ON}}}) / (sum by "
-                     f"(fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}}) > 0) < 1048577)) {OWN})",
-                     "{{jobid}}"), unit="ops", by_name="jobid", empty="no small I/O",
+               Query(f"topk(10, sum by (jobid) ({BULK} and ({BYTES} / ({BULK} > 0) < 1048577)) {OWN})", "{{jobid}}"),
+               unit="ops", by_name="jobid", empty="no small I/O",
                links=(link_from_value("jobs", "This job", jobid="jobid"),)),
-    timeseries("Share of target operations", "Share of each job in the operations of a target (top ten). "
-               "Select a target for details.",
-               Query(f"topk(10, fs_target_job:lustre_job_bulk_operations:share2m{{{ON}}})",
+    timeseries("Share of target operations", "Share of each job in the operations of a target (the ten largest at the "
+               "end of the time range). Select a target for details.",
+               Query(largest(10, f"fs_target_job:lustre_job_bulk_operations:share2m{{{ON}}}"),
                      "{{fs}} {{target}} {{jobid}}"),
                unit="percentunit", maximum=1, empty="no job statistics of object targets", fill=0),
-    timeseries("Share of device time", "Estimated share of each job in the service time of a target (top ten). "
-               "Empty until tierd knows what operations cost on the targets.",
-               Query(f"topk(10, lustre_target_device_time_share{{{ON}}})", "{{fs}} {{target}} {{jobid}}"),
+    timeseries("Share of device time", "Estimated share of each job in the service time of a target (the ten largest "
+               "at the end of the time range). Empty until tierd knows what operations cost on the targets.",
+               Query(largest(10, f"lustre_target_device_time_share{{{ON}}}"), "{{fs}} {{target}} {{jobid}}"),
                unit="percentunit", maximum=1, empty="not known yet", fill=0),
 ), empty=NO_STREAM)
 
@@ -106,10 +119,7 @@ BENEFIT = Row("Effect of acts", (
 ))
 
 DONE = Row("Acts", (
-    timeseries("Files moved", "Files per minute taken from the queue, by outcome. gave-way means that an application "
-               "opened the file and the move stopped.",
-               Query(f"sum by (outcome) (rate(tierd_moves_total{OF_FS}{RATE})) * 60", "{{outcome}}"), unit="none",
-               stack=True),
+    FILES_MOVED,
     timeseries("Migration throughput", "Bytes per second moved. Compare with the settings in [limits].",
                Query(f"sum(rate(tierd_moved_bytes_total{OF_FS}{RATE}))", "moved"), unit="Bps", empty=NO_TIERD),
     timeseries("Default layouts set", "Directories that got a default layout, by outcome, since tierd started.",
@@ -118,10 +128,7 @@ DONE = Row("Acts", (
     timeseries("Refusals by reason", "Plans that tierd refused, by reason, since tierd started. no-room: the flash "
                "pool is too small. no-changelog: no reader is registered. sizes-mixed: no component size fits.",
                Query(f"sum by (reason) (tierd_refusals_total{OF_FS}) > 0", "{{reason}}"), unit="short", stack=True),
-    bars("Pool usage", "Used share of each pool. tierd keeps a tenth of the flash pool free and removes its default "
-         "layouts at that limit.",
-         Query('fs_pool:lustre_pool_used:ratio{fs=~"$fs", pool=~"$pool"}', "{{fs}} {{pool}}", instant=True),
-         unit="percentunit", steps=FULLNESS, maximum=1, empty="no pools"),
+    POOL_USAGE,
     timeseries("Free space by pool", "Free space of each pool.",
                Query('fs_pool:lustre_pool_avail_bytes:min{fs=~"$fs", pool=~"$pool"}', "{{fs}} {{pool}}"), unit="bytes",
                empty="no pools"),

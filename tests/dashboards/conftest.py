@@ -63,7 +63,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     lines: list[str] = []
     while lived.cluster.now < SECONDS:
         lived.live(STEP_SECONDS)
-        lines += (f"{series} {number(value)} {lived.cluster.epoch:.3f}" for series, value in lived.samples())
+        lines += (series.replace("{", '{cluster="east",', 1) + f" {number(value)} {lived.cluster.epoch:.3f}"
+                  for series, value in lived.samples())
     lived.close()
     samples.write_text("\n".join((*lines, "# EOF\n")), encoding="utf-8")
     begin, end = lived.begin, lived.cluster.epoch

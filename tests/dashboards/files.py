@@ -85,7 +85,7 @@ def filled(expr: str) -> str:
     values = {"$__rate_interval": "1m", "$__range": "5m", "$__interval": "15s", "$instance": "oss01:9169"}
     for name, value in values.items():
         expr = expr.replace(name, value) if name != "$instance" else re.sub(r"\$instance\b", value, expr)
-    return re.sub(r"\$(fs|pool|target|jobid|job)\b", ".*", expr)
+    return re.sub(r"\$(cluster|fs|pool|target|jobid|job)\b", ".*", expr)
 
 
 def sources(names: set[str]) -> set[str]:
