@@ -97,6 +97,8 @@ MAX_NAMED_PARAMETERS = 3
 """Maximum number of parameters that a log line names."""
 CHECK_SHARE = 1 / 4
 """Share of a turn between two checks of a read, after which it counts as hanging."""
+SHORTEST_CHECK_SECONDS = 0.1
+"""Shortest such time (a choice): reads on a busy node take tens of milliseconds. If less remains, the next pass checks."""
 TURN_SHARE = 1 / 8
 """Share of the remaining time for which a collector delays the next one. Some time remains even if many hang."""
 
@@ -142,10 +144,11 @@ class _CollectorRun:
         if self.worker.is_busy() and self._is_hanging():
             self._leave_behind()
         self._launch(snapshot)
+        check_seconds = turn_seconds * CHECK_SHARE
         while not self._busy and not self.worker.wait(turn_seconds):
             # only a read that is the same at two checks hangs
             self._is_hanging()
-            if self._reading is None or self.worker.wait(turn_seconds * CHECK_SHARE):
+            if self._reading is None or check_seconds < SHORTEST_CHECK_SECONDS or self.worker.wait(check_seconds):
                 return
             if not self._is_hanging() or not self._leave_behind():
                 return
@@ -183,18 +186,15 @@ class _CollectorRun:
     def finish(self, seconds: float, deadline_seconds: float) -> MetricsPage:
         """Return the metrics if the pass ends within this time. Records the result in ``outcome``."""
         page, reason, ended = MetricsPage(), "", None
-        try:
-            if self._busy:
-                raise BusyError
-            page, ended = self.worker.result(seconds)
-        except LateError:
-            reason = f"not finished after {deadline_seconds:.3g} s; reading a parameter may hang"
+        if self._busy or not self.worker.wait(seconds):
             self._is_hanging()  # so that the next pass sees whether it is the same read
-        except BusyError:
-            reason = "still reading a parameter since an earlier scrape"
-            self._is_hanging()
-        except Exception as error:  # noqa: BLE001 - the other collectors must still be shown
-            reason = f"{type(error).__name__}: {error}"
+            reason = "still reading a parameter since an earlier scrape" if self._busy else (
+                f"not finished after {deadline_seconds:.3g} s; reading a parameter may hang")
+        else:
+            try:
+                page, ended = self.worker.result(0.0)
+            except Exception as error:  # noqa: BLE001 - the other collectors must still be shown
+                reason = f"{type(error).__name__}: {error}"
         self._note(reason)
         if not reason:
             self.outcome.read_at = self._read_at
