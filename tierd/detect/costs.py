@@ -62,12 +62,11 @@ class DeviceCosts:
 
     def busy(self, work: Vector) -> float:
         """Share of a second that so much work a second keeps a target busy."""
-        return sum(cost * amount for cost, amount in zip(self.seconds, work, strict=True))
+        return float(np.dot(self.seconds, work))
 
     def busy_error(self, work: Vector) -> float:
         """Standard error of :meth:`busy`. Work may be negative: a difference."""
-        return sqrt(max(sum(first * each * second for first, row in zip(work, self.covariance, strict=True)
-                            for each, second in zip(row, work, strict=True)), 0.0))
+        return sqrt(max(float(np.dot(np.dot(work, self.covariance), work)), 0.0))
 
 
 def costs_to_json(costs: Mapping[str, DeviceCosts]) -> str:
@@ -107,19 +106,11 @@ def matrix(values: Floats) -> Matrix:
     return first, second, third
 
 
-@dataclass(frozen=True)
-class CostPrior:
-    """What is assumed before the first window."""
-
-    most_operation_seconds: float = 0.025
-    """A disk of 7,200 rpm needs about 8 ms for a seek and 4 ms for half a turn (data sheets of nearline disks), and a
-    commit of the journal adds as much. A queue saves half of it, and the disks of a RAID group work at the same time.
-    """
-    learned: DeviceCosts | None = None
-    """Costs of an earlier run. Its pool may have changed, so they count with twice their error."""
-
-
-FLASH_PRIOR = CostPrior(most_operation_seconds=0.0001)
+DISK_OPERATION_SECONDS = 0.025
+"""Most that an operation costs. A disk of 7,200 rpm needs about 8 ms for a seek and 4 ms for half a turn (data sheets
+of nearline disks), and a commit of the journal adds as much. A queue saves half of it, and the disks of a RAID group
+work at the same time."""
+FLASH_OPERATION_SECONDS = 0.0001
 """Flash has no seeks, and does many operations at the same time: 20,000 to 90,000 random writes a second (data sheets
 of SATA SSDs for servers), so 0.01 to 0.05 ms each, and as much for a commit of the journal."""
 RANGE = 10.0
@@ -149,20 +140,26 @@ MOST_VARIED = 0.95
 """Part of what windows say in one direction that may be due to varying bytes. The rest keeps the equations solvable."""
 
 
-def fit(work: Floats, prior: CostPrior | None = None) -> DeviceCosts:
+def fit(work: Floats, most_operation_seconds: float = DISK_OPERATION_SECONDS,
+        learned: DeviceCosts | None = None) -> DeviceCosts:
     """Costs from windows of targets on which streams were at work: bytes read, bytes written, operations a second.
-    Raises ValueError if no window moved a byte.
+    ``learned`` are those of an earlier run. Raises ValueError if no window moved a byte.
     """
     moved = work[:, :2].sum(axis=1)
     work, moved = work[moved > 0], moved[moved > 0]
     if not len(work):
         raise ValueError("no window with a stream")
-    prior = prior or CostPrior()
-    seconds, error = possible(prior, work)
+    seconds, error = possible(most_operation_seconds, work)
     # in units of the usual, all costs are about 1
     units = np.array((1 / _high(moved), 1 / _high(moved), seconds))
     points = work * units
-    rows, right = _assumed(prior, units, error)
+    # the prior as equations with an error of 1: a byte written costs as much as one read, give or take once more, as
+    # RAID 6 reads and writes parity too
+    rows, right = np.array(((1.0, -1.0, 0.0), (0.0, 0.0, seconds / error))), np.array((0.0, seconds / error))
+    if learned is not None:
+        errors = LEARNED_WIDENING * np.sqrt(np.diag(np.array(learned.covariance)))
+        rows = np.diag(units / np.maximum(errors, 1e-3 * units))
+        right = rows @ (np.array(learned.seconds) / units)
     costs, varied = np.ones(3), np.zeros((3, 3))
     variance = SPREAD**2
     for _ in range(ROUNDS):
@@ -186,47 +183,31 @@ def _high(values: Floats) -> float:
     return float(np.quantile(values, 0.95, method="lower"))
 
 
-def possible(prior: CostPrior, work: Floats) -> tuple[float, float]:
+def possible(most_operation_seconds: float, work: Floats) -> tuple[float, float]:
     """Seconds of an operation and their error, as far as the targets can have done so many.
 
     In no window can an operation have cost more than the whole time.
 
-    >>> [f"{1e3 * seconds:.1f}" for seconds in possible(CostPrior(), np.array([(0.0, 1e8, 1.0)]))]
+    >>> [f"{1e3 * seconds:.1f}" for seconds in possible(0.025, np.array([(0.0, 1e8, 1.0)]))]
     ['9.8', '6.2']
-    >>> [f"{1e3 * seconds:.2f}" for seconds in possible(CostPrior(), np.array([(0.0, 1e8, 1000.0)]))]
+    >>> [f"{1e3 * seconds:.2f}" for seconds in possible(0.025, np.array([(0.0, 1e8, 1000.0)]))]
     ['0.39', '0.25']
     """
-    most = min(prior.most_operation_seconds, 1 / max(_high(work[:, 2]), 1e-9))
+    most = min(most_operation_seconds, 1 / max(_high(work[:, 2]), 1e-9))
     mean = (1 - 1 / RANGE) / log(RANGE)
     return most * mean, most * sqrt((1 - RANGE**-2) / (2 * log(RANGE)) - mean**2)
 
 
-def _assumed(prior: CostPrior, units: Floats, error: float) -> tuple[Floats, Floats]:
-    """The prior as equations with an error of 1: rows of the matrix, and the right side. A byte written costs as much
-    as one read, give or take once more: RAID 6 reads and writes parity too.
-    """
-    if prior.learned is not None:
-        errors = LEARNED_WIDENING * np.sqrt(np.diag(np.array(prior.learned.covariance)))
-        rows = np.diag(units / np.maximum(errors, 1e-3 * units))
-        return rows, rows @ (np.array(prior.learned.seconds) / units)
-    known = float(units[2]) / error
-    return np.array(((1.0, -1.0, 0.0), (0.0, 0.0, known))), np.array((0.0, known))
-
-
 def least_not_negative(normal: Floats, right: Floats) -> Floats:
     """The least squares solution of three variables that are not negative: the best of those with some of them 0."""
-    best, least = np.zeros(3), 0.0
-    ridge = RIDGE * max(1.0, float(normal.diagonal().max()))  # a singular matrix has a solution, too
-    for free in chain.from_iterable(combinations(range(3), size) for size in (3, 2, 1)):
-        at = list(free)
-        found = np.linalg.solve(normal[np.ix_(at, at)] + ridge * np.eye(len(at)), right[at])
-        value = float(found @ normal[np.ix_(at, at)] @ found - 2 * right[at] @ found)
-        if found.min() >= 0 and value < least:
-            best, least = np.zeros(3), value
-            best[at] = found
-            if len(at) == 3:
-                break  # nothing is better than the best without the condition
-    return best
+    ridge = RIDGE * max(1.0, float(normal.diagonal().max())) * np.eye(3)  # a singular matrix has a solution, too
+    found = [np.zeros(3)]
+    for free in chain.from_iterable(combinations(range(3), size) for size in (1, 2, 3)):
+        costs = np.zeros(3)
+        costs[[*free]] = np.linalg.solve((normal + ridge)[np.ix_(free, free)], right[[*free]])
+        if costs.min() >= 0:
+            found.append(costs)
+    return min(found, key=lambda costs: float(costs @ normal @ costs - 2 * right @ costs))
 
 
 LIMITED = 0.2
@@ -352,7 +333,6 @@ class CostLearner:
 
     def __init__(self, learned: Mapping[str, DeviceCosts] | None = None) -> None:
         """``learned`` are the costs of an earlier run."""
-        self._priors = {pool: CostPrior(learned=costs) for pool, costs in (learned or {}).items()}
         self._learned = dict(learned or {})
         self._kept: dict[str, _Kept] = {}
         self.costs: Mapping[str, DeviceCosts] = self._learned
@@ -377,7 +357,7 @@ class CostLearner:
         for number in np.unique(pool[busy]).tolist():
             name = names[number]
             self._keep(name, np.flatnonzero(busy & (pool == number)), alike, streamed, total, request_msec=request_msec)
-            self._fit(name, self._priors.get(name, FLASH_PRIOR if name in flash else CostPrior()))
+            self._fit(name, FLASH_OPERATION_SECONDS if name in flash else DISK_OPERATION_SECONDS)
 
     def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats,
               request_msec: Floats) -> None:
@@ -398,10 +378,10 @@ class CostLearner:
                     rows.append(mean if together else total[target])
         kept.add(np.array(rows).reshape(-1, 3))
 
-    def _fit(self, pool: str, prior: CostPrior) -> None:
+    def _fit(self, pool: str, most_operation_seconds: float) -> None:
         kept = self._kept[pool]
         work = kept.rows
-        costs = fit(work, prior)
+        costs = fit(work, most_operation_seconds, self._learned.get(pool))
         if np.mean(work @ np.array(costs.seconds) >= SATURATED) >= MOST:
             self.costs = {**self.costs, pool: costs}
         elif kept.windows <= FIRST_WINDOWS:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from tierd.detect.columns import JobKinds, RecentWork
-from tierd.detect.costs import FLASH_PRIOR, SATURATED, CostPrior, Vector
+from tierd.detect.costs import DISK_OPERATION_SECONDS, FLASH_OPERATION_SECONDS, SATURATED, Vector
 from tierd.detect.device_time import TargetTime
 from tierd.detect.groups import grouped
 from tierd.loads import Loads, Numbers
@@ -69,7 +69,7 @@ class StreamWatch:
         for target, rate in self.fastest.items():
             key = facts.pool_of(target) or target  # of several pools, the smallest says most
             fastest[key] = max(fastest.get(key, 0.0), rate)
-        return {key: (1 / rate, 1 / rate, (FLASH_PRIOR if key in self._flash else CostPrior()).most_operation_seconds)
+        return {key: (1 / rate, 1 / rate, FLASH_OPERATION_SECONDS if key in self._flash else DISK_OPERATION_SECONDS)
                 for key, rate in fastest.items()}
 
 

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from tests.tierd.worlds import TARGETS
 from tierd.detect.columns import RecentWindows, kinds_of_jobs, recent_work, window_columns
 from tierd.detect.costs import (
-    FLASH_PRIOR,
+    FLASH_OPERATION_SECONDS,
     CostLearner,
-    CostPrior,
     DeviceCosts,
     costs_from_json,
     costs_to_json,
@@ -109,7 +108,7 @@ def test_costs_of_an_earlier_run_count_with_twice_their_error() -> None:
     steady = np.array([(0.0, 50e6, 20.0)] * 50)
     learned = DeviceCosts((1.2e-8, 1.2e-8, 0.02), ((1e-18, 0.0, 0.0), (0.0, 1e-18, 0.0), (0.0, 0.0, 1e-6)), 90)
     assert fit(steady).seconds[2] == pytest.approx(0.0098, rel=0.1)
-    costs = fit(steady, CostPrior(learned=learned))
+    costs = fit(steady, learned=learned)
     assert costs.seconds[2] == pytest.approx(0.02, rel=0.1)
     assert sqrt(costs.covariance[2][2]) == pytest.approx(sqrt(0.002**2 + (0.3 * 0.02)**2), rel=0.1)
 
@@ -330,7 +329,7 @@ def test_an_operation_costs_flash_little_from_the_first_window_on() -> None:
     def make(_: Random) -> Sequence[JobLoad]:
         return [load(each, "ior.1", 400.0, 20.0) for each in TARGETS]
 
-    assert learned(make, 8, pool="flash").costs["flash"].seconds[2] < FLASH_PRIOR.most_operation_seconds
+    assert learned(make, 8, pool="flash").costs["flash"].seconds[2] < FLASH_OPERATION_SECONDS
     assert learned(make, 8).costs["hdd"].seconds[2] > 0.005
 
 

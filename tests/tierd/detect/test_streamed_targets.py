@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tierd.detect.columns import RecentWindows, recent_work
-from tierd.detect.costs import CostPrior, DeviceCosts
+from tierd.detect.costs import DISK_OPERATION_SECONDS, DeviceCosts
 from tierd.detect.device_time import TargetTime
 from tierd.detect.profile import Classes
 from tierd.detect.streamed_targets import StreamWatch, streams_held_up
@@ -62,7 +62,7 @@ def test_a_pool_of_unknown_costs_can_do_what_any_of_its_targets_has_done() -> No
                window(10.0, stream("l-OST0003", 5.0))]
     at = found(windows).by_target
     assert at["l-OST0003"].seconds(80e6, 0, 0) == pytest.approx(1.0)
-    assert at["l-OST0003"].operation_seconds == CostPrior().most_operation_seconds
+    assert at["l-OST0003"].operation_seconds == DISK_OPERATION_SECONDS
     assert at["l-OST0000"].seconds(0, 900e6, 0) == pytest.approx(1.0)
     assert at["l-OST0000"].operation_seconds < 0.001
 
