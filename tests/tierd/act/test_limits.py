@@ -77,15 +77,6 @@ def test_a_refusal_takes_nothing_and_names_the_limit() -> None:
     assert goes(budget, 10, 1.1)
 
 
-def test_a_busy_target_delays_only_its_own_files() -> None:
-    budget = Budget(Limits(100.0, 1e9, 1.0, per_pool=PLENTY, per_target=Rate(1.0, 1e9)), 0.0)
-    assert take(budget, MoveCost(10, {"hdd": 10}, {"t0": 10}), 0.0) is None
-    wait = take(budget, MoveCost(10, {"hdd": 10}, {"t0": 5, "t1": 5}), 0.0)
-    assert wait is not None
-    assert (wait.sentence, wait.what) == ("target t0: the limit of 1 files/s is reached", "target t0")
-    assert take(budget, MoveCost(10, {"hdd": 10}, {"t1": 10}), 0.0) is None  # nothing was taken from it a line above
-
-
 def test_a_pool_may_have_a_rate_of_its_own() -> None:
     budget = Budget(Limits(100.0, 1e9, 1.0, per_pool=PLENTY, pools={"flash": Rate(1.0, 1e9)}), 0.0)
     assert take(budget, MoveCost(10, {"flash": 10}), 0.0) is None
@@ -98,17 +89,6 @@ def test_a_pool_may_have_a_rate_of_its_own() -> None:
 def test_after_a_clock_is_set_back_tokens_come_at_their_rate() -> None:
     budget = Budget(Limits(1.0, 1e6, burst_seconds=1.0), 100.0)
     assert [now for now in (100.0, 50.0, 50.5, 51.0, 51.5, 52.0) if goes(budget, 10, now)] == [100.0, 51.0, 52.0]
-
-
-def test_a_busy_file_returns_its_bytes_so_that_others_need_not_wait() -> None:
-    budget = Budget(Limits(100.0, 1e6, burst_seconds=1.0), 0.0)
-    big = MoveCost(110_000_000, {"hdd": 110_000_000}, {"t0": 110_000_000})
-    assert budget.why_not(big, 0.0) is None
-    spent = budget.spend(big, 0.0)
-    assert not goes(budget, 1000, 1.0)
-    for give_back in spent:
-        give_back(1.0, 1.0)
-    assert goes(budget, 1000, 1.0)
 
 
 def test_tokens_of_copied_bytes_are_not_returned() -> None:

@@ -79,16 +79,6 @@ def test_acts_are_undone_outside_of_maintenance_windows_too() -> None:
     assert still.pause_file_refusal() is None
 
 
-def test_the_circuit_breaker_pauses_without_an_end(world: World) -> None:
-    state = world.gate.operating_state
-    state.pause("maintenance", seconds=60.0)
-    state.trip("too many failures")
-    assert world.journal.state()["tripped"] == "too many failures"
-    assert state.paused.startswith("too many failures; maintenance, until ")
-    world.clock.wait(61.0)
-    assert state.paused == "too many failures"
-
-
 def test_a_doubtful_file_whose_name_is_not_text_stops_all_moves_after_a_restart_too(world: World) -> None:
     """Its name could not be stored: tierd ended, and went on moving files when it was started again."""
     node = world.lustre.create("/a\udcff", b"data" * 25)

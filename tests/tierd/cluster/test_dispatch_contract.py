@@ -75,14 +75,14 @@ def test_each_file_has_its_own_outcome(world: ClusterWorld) -> None:
 
 
 def test_a_large_busy_file_costs_the_others_no_time(world: ClusterWorld) -> None:
-    """Its bytes take 30 s of the budget, which it returns because nothing was copied."""
+    """Its bytes take five minutes of the budget, which it returns because nothing was copied."""
     world.limits = Limits(1e6, 1e5, per_pool=Rate(1e6, 1e5), per_target=Rate(1e6, 1e5))
     world.gate_with(world.dispatch)
     small = world.files(3)
-    world.lustre.create("/d/large", bytes(3_000_000))
+    world.lustre.create("/d/large", bytes(30_000_000))
     world.lustre.open_writer("/d/large")
     ready(world)
-    world.submit("/d/large", size_bytes=3_000_000)
+    world.submit("/d/large", size_bytes=30_000_000)
     assert world.pump_until_empty() == {"gave-way": 1}
     world.submit(*small)
     assert world.pump_until_empty() == {"done": 3}

@@ -361,13 +361,9 @@ def test_a_rebuild_is_named_and_nobody_is_blamed(over_powerflex: Site, newer: Po
     assert 'tierd_powerflex_target_slowed{fs="lustre",target="OST0000",volume="ost0"} 1.0' in metrics
 
 
-def test_without_a_rebuild_the_noisy_neighbour_is_found(over_powerflex: Site) -> None:
+def test_without_a_rebuild_the_noisy_neighbour_is_found_and_promtool_accepts_the_metrics(over_powerflex: Site) -> None:
     begin(over_powerflex)
     over_powerflex.run_until_said("ior_stream.1002 streams at", before=over_powerflex.cluster.now + 200)
-
-
-def test_promtool_accepts_the_metrics(over_powerflex: Site) -> None:
-    begin(over_powerflex)
     metrics = fetched(over_powerflex, "/metrics")[1]
     checked = subprocess.run([program("promtool"), "check", "metrics"], input=metrics, text=True, capture_output=True,
                              check=False)

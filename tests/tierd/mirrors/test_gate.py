@@ -75,16 +75,6 @@ def world(tmp_path: Path) -> MirrorWorld:
     return found
 
 
-def test_a_mirror_comes_and_goes_and_the_journal_has_both_layouts(world: MirrorWorld) -> None:
-    assert world.extend() is Outcome.DONE
-    assert world.pools() == ["hdd", "flash", "hdd"]
-    assert world.split() is Outcome.DONE
-    assert world.pools() == ["hdd"]
-    one, two = (world.journal.entry(number) for number in (1, 2))
-    assert [layout.mirror_count for entry in (one, two)
-            for layout in (entry.layout_before, entry.layout_after) if layout is not None] == [1, 2, 2, 1]
-
-
 def test_a_file_that_is_on_flash_already_needs_no_mirror(world: MirrorWorld) -> None:
     world.lustre.create("/2", b"x" * SIZE, PFL)
     assert world.extend("/2") is Outcome.ALREADY

@@ -68,12 +68,6 @@ def test_after_an_outcome_that_a_power_cut_may_lose_the_next_intent_is_on_the_di
     assert pragma(journal.db, "synchronous") == 2, "FULL"
 
 
-@pytest.mark.parametrize("name", ["/proj/a b", "/proj/\udcff\udcfe", "/proj/'; DROP TABLE actions; --", "/proj/a\nb"])
-def test_names_may_hold_anything(journal: Journal, name: str) -> None:
-    journal.intend(action(name), journal.add_finding(FINDING), None, 2.0, dry_run=False)
-    assert [e.place for e in journal.entries()] == [name]
-
-
 def test_moved_since_counts_real_moves_only(journal: Journal) -> None:
     def moved(outcome: Outcome | None, ended_at: float, size_bytes: int, *, dry_run: bool = False) -> None:
         move = Action(ActKind.MIGRATE, AFTER, "because", FINDING.key, path="/proj/a", size_bytes=size_bytes)

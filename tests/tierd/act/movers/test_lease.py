@@ -205,21 +205,11 @@ def test_an_mdt_that_does_not_answer_is_not_taken_for_a_file_that_is_gone(world:
     assert world.disturbed("open_fid", unlink).result is MoveResult.DOUBTFUL
 
 
-def test_one_look_that_goes_wrong_is_not_the_last(world: World) -> None:
-    assert world.disturbed("open_fid", fails(errno.ESTALE)).result is MoveResult.DONE
-
-
 def test_removed_extended_attributes_are_named_and_stop_nobody(world: World) -> None:
     """An exchange of layouts touches none, so somebody removed them."""
     outcome = world.disturbed("open_fid", lambda world: world.node.xattrs.clear())
     assert outcome.result is MoveResult.DONE
     assert "user.origin" in outcome.detail
-
-
-@pytest.mark.parametrize("step", ["layout", "status", "open_fid"])
-def test_written_right_after_the_exchange_is_nothing_to_doubt(world: World, step: str) -> None:
-    assert world.disturbed(step, lambda world: world.lustre.write("/a", b"new", 0)).result is MoveResult.DONE
-    assert world.lustre.contents("/a").startswith(b"new")
 
 
 def test_a_file_that_got_shorter_without_anybody_having_written_is_doubtful(world: World) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import FINDING, World
-from tests.tierd.act.movers.both_engines import ENGINES, Both
+from tests.tierd.act.movers.both_engines import Both
 from tests.tierd.act.movers.fakelfs import FakeLfs
 from tests.tierd.act.movers.minilustre import PAGE
 from tierd.act.movers.engines import OTHER_ENGINE
@@ -62,13 +62,6 @@ def test_the_layout_of_the_directory_does_not_stand_for_named_osts() -> None:
     both.lustre.directory_default = PFL
     assert both.move(wanted).result is MoveResult.DONE
     assert [one.ost_index for one in both.node.store.layout.components[1].objects] == [3, 5]
-
-
-@pytest.mark.parametrize("kind", ENGINES)
-def test_an_ost_of_another_pool_is_refused(kind: str) -> None:
-    wanted = elsewhere(ONE, (0,))
-    outcome = engine(kind, wanted, present=ONE).move(wanted)
-    assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, "pool-changed")
 
 
 def test_a_file_larger_than_its_first_component_moves(world: World) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.filesystem import FileFlags, Hsm, HsmFlags
 from lustre.layout.model import Component, Layout, explain, same_shape
 from tests.tierd.act.movers.both_engines import ENGINES, Both
 from tests.tierd.act.movers.fakelfs import FakeLfs
@@ -91,16 +90,12 @@ def test_a_dry_run_says_what_would_be_done(first: str) -> None:
     assert not world.lfs.commands
 
 
-@pytest.mark.parametrize(("change", "spaces", "reason"), [
-    ({"hsm": Hsm(HsmFlags.EXISTS | HsmFlags.ARCHIVED)}, (ROOMY,), Reason.ARCHIVED),
-    ({"flags": FileFlags.ENCRYPTED}, (ROOMY,), Reason.ENCRYPTED), ({}, (), Reason.MDT_UNKNOWN),
-    ({}, (ROOMY, MetadataSpace(10_000, 2_500, 10, 10)), Reason.MDT_ROOM),
-], ids=["archived", "encrypted", "unknown room", "no room"])
-def test_files_that_are_not_mirrored(change: dict[str, object], spaces: tuple[MetadataSpace, ...],
-                                     reason: Reason) -> None:
+@pytest.mark.parametrize(("spaces", "reason"), [
+    ((), Reason.MDT_UNKNOWN),
+    ((ROOMY, MetadataSpace(10_000, 2_500, 10, 10)), Reason.MDT_ROOM),
+])
+def test_no_file_goes_to_an_mdt_without_room(spaces: tuple[MetadataSpace, ...], reason: Reason) -> None:
     world = World(spaces=spaces)
-    for name, value in change.items():
-        setattr(world.node, name, value)
     outcome = world.move(ON_MDT)
     assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, reason)
     assert not world.lfs.commands
