@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,86 +12,58 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lustre.formats import (
-    batch_stats,
-    brw_stats,
-    changelog_users,
-    df,
-    extents_stats,
-    health_check,
-    hsm_agents,
-    import_,
-    io_latency_stats,
-    job_stats,
-    lfsck,
-    lnet,
-    max_cached_mb,
-    mgs_live,
-    nrs_policies,
-    nrs_tbf_rule,
-    page_pools,
-    pcc,
-    pools,
-    quota,
-    read_ahead_stats,
-    recovery_status,
-    rename_stats,
-    rpc_stats,
-    statahead_stats,
-    stats,
-    unstable_stats,
-    version,
-)
+from lustre.formats import df, job_stats, stats
 from lustre.formats.histogram import Histogram
 from tests.conftest import Unpack
 from tests.exporter.written import files_of
 
-Parse = Callable[[bytes], Any]
-
 DEBUG = "sys/kernel/debug/lustre"
 MOUNT = "ff1100011d6c9800"
-FILES: dict[str, tuple[Parse, str]] = {
-    "stats": (stats.parse, f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/stats"),
-    "read_ahead_stats": (read_ahead_stats.parse, f"{DEBUG}/llite/lustre-{MOUNT}/read_ahead_stats"),
-    "statahead_stats": (statahead_stats.parse, f"{DEBUG}/llite/lustre-{MOUNT}/statahead_stats"),
-    "extents_stats": (extents_stats.parse, f"{DEBUG}/llite/lustre-{MOUNT}/extents_stats"),
-    "max_cached_mb": (max_cached_mb.parse, f"{DEBUG}/llite/lustre-{MOUNT}/max_cached_mb"),
-    "rpc_stats osc": (rpc_stats.parse, f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/rpc_stats"),
-    "rpc_stats mdc": (rpc_stats.parse, f"{DEBUG}/mdc/lustre-MDT0001-mdc-{MOUNT}/rpc_stats"),
-    "brw_stats": (brw_stats.parse, f"{DEBUG}/osd-ldiskfs/lustre-OST0002/brw_stats"),
-    "import": (import_.parse, f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/import"),
-    "changelog_users": (changelog_users.parse, f"{DEBUG}/mdd/lustre-MDT0000/changelog_users"),
-    "recovery_status": (recovery_status.parse, f"{DEBUG}/obdfilter/lustre-OST0002/recovery_status"),
-    "pools": (pools.parse, f"proc/fs/lustre/lov/lustre-clilov-{MOUNT}/pools/hdd"),
-    "job_stats": (job_stats.parse, "proc/fs/lustre/obdfilter/lustre-OST0002/job_stats"),
-    "io_latency_stats osc": (io_latency_stats.parse, f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/io_latency_stats"),
-    "io_latency_stats osd": (io_latency_stats.parse, f"{DEBUG}/osd-ldiskfs/lustre-OST0002/io_latency_stats"),
-    "rename_stats": (rename_stats.parse, f"{DEBUG}/mdt/lustre-MDT0000/rename_stats"),
-    "nrs_policies": (nrs_policies.parse, f"{DEBUG}/ost/OSS/ost_io/nrs_policies"),
-    "nrs_tbf_rule": (nrs_tbf_rule.parse, ""),
-    "pcc": (pcc.parse, ""),
-    "mgs live": (mgs_live.parse, f"{DEBUG}/mgs/MGS/live/lustre"),
-    "lnet stats": (lnet.parse_stats, "sys/kernel/debug/lnet/stats"),
-    "lnet nis": (lnet.parse_nis, "sys/kernel/debug/lnet/nis"),
-    "lnet peers": (lnet.parse_peers, "sys/kernel/debug/lnet/peers"),
-    "quota limits": (quota.parse_limits, "proc/fs/lustre/qmt/lustre-QMT0000/dt-0x0/glb-usr"),
-    "quota accounts": (quota.parse_accounts, "proc/fs/lustre/osd-ldiskfs/lustre-OST0002/quota_slave_dt/acct_user"),
-    "quota slave": (quota.parse_slave, "proc/fs/lustre/osd-ldiskfs/lustre-MDT0000/quota_slave_md/info"),
-    "health_check": (health_check.parse, "sys/fs/lustre/health_check"),
-    "version": (version.parse, "sys/fs/lustre/version"),
-    "hsm agents": (hsm_agents.parse, ""),
-    "batch_stats": (batch_stats.parse, f"{DEBUG}/mdc/lustre-MDT0000-mdc-{MOUNT}/batch_stats"),
-    "encrypt_page_pools": (page_pools.parse, f"{DEBUG}/sptlrpc/encrypt_page_pools"),
-    "page_pools": (page_pools.parse_by_size, ""),
-    "oi_scrub": (lfsck.parse_oi_scrub, f"{DEBUG}/osd-ldiskfs/lustre-OST0002/oi_scrub"),
-    "oi_scrub at work": (lfsck.parse_oi_scrub, ""),
-    "lfsck_namespace": (lfsck.parse, f"{DEBUG}/mdd/lustre-MDT0000/lfsck_namespace"),
-    "lfsck_layout": (lfsck.parse, f"{DEBUG}/obdfilter/lustre-OST0002/lfsck_layout"),
-    "lfsck dry run": (lfsck.parse, ""),
-    "unstable_stats": (unstable_stats.parse, f"{DEBUG}/llite/lustre-{MOUNT}/unstable_stats"),
-    "lnet routes": (lnet.parse_routes, ""),
-    "lnet buffers": (lnet.parse_buffers, ""),
+FILES = {
+    "stats": ("stats", f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/stats"),
+    "read_ahead_stats": ("read_ahead_stats", f"{DEBUG}/llite/lustre-{MOUNT}/read_ahead_stats"),
+    "statahead_stats": ("statahead_stats", f"{DEBUG}/llite/lustre-{MOUNT}/statahead_stats"),
+    "extents_stats": ("extents_stats", f"{DEBUG}/llite/lustre-{MOUNT}/extents_stats"),
+    "max_cached_mb": ("max_cached_mb", f"{DEBUG}/llite/lustre-{MOUNT}/max_cached_mb"),
+    "rpc_stats osc": ("rpc_stats", f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/rpc_stats"),
+    "rpc_stats mdc": ("rpc_stats", f"{DEBUG}/mdc/lustre-MDT0001-mdc-{MOUNT}/rpc_stats"),
+    "brw_stats": ("brw_stats", f"{DEBUG}/osd-ldiskfs/lustre-OST0002/brw_stats"),
+    "import": ("import_", f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/import"),
+    "changelog_users": ("changelog_users", f"{DEBUG}/mdd/lustre-MDT0000/changelog_users"),
+    "recovery_status": ("recovery_status", f"{DEBUG}/obdfilter/lustre-OST0002/recovery_status"),
+    "pools": ("pools", f"proc/fs/lustre/lov/lustre-clilov-{MOUNT}/pools/hdd"),
+    "job_stats": ("job_stats", "proc/fs/lustre/obdfilter/lustre-OST0002/job_stats"),
+    "io_latency_stats osc": ("io_latency_stats", f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/io_latency_stats"),
+    "io_latency_stats osd": ("io_latency_stats", f"{DEBUG}/osd-ldiskfs/lustre-OST0002/io_latency_stats"),
+    "rename_stats": ("rename_stats", f"{DEBUG}/mdt/lustre-MDT0000/rename_stats"),
+    "nrs_policies": ("nrs_policies", f"{DEBUG}/ost/OSS/ost_io/nrs_policies"),
+    "nrs_tbf_rule": ("nrs_tbf_rule", ""),
+    "pcc": ("pcc", ""),
+    "mgs live": ("mgs_live", f"{DEBUG}/mgs/MGS/live/lustre"),
+    "lnet stats": ("lnet.parse_stats", "sys/kernel/debug/lnet/stats"),
+    "lnet nis": ("lnet.parse_nis", "sys/kernel/debug/lnet/nis"),
+    "lnet peers": ("lnet.parse_peers", "sys/kernel/debug/lnet/peers"),
+    "quota limits": ("quota.parse_limits", "proc/fs/lustre/qmt/lustre-QMT0000/dt-0x0/glb-usr"),
+    "quota accounts": ("quota.parse_accounts", "proc/fs/lustre/osd-ldiskfs/lustre-OST0002/quota_slave_dt/acct_user"),
+    "quota slave": ("quota.parse_slave", "proc/fs/lustre/osd-ldiskfs/lustre-MDT0000/quota_slave_md/info"),
+    "health_check": ("health_check", "sys/fs/lustre/health_check"),
+    "version": ("version", "sys/fs/lustre/version"),
+    "hsm agents": ("hsm_agents", ""),
+    "batch_stats": ("batch_stats", f"{DEBUG}/mdc/lustre-MDT0000-mdc-{MOUNT}/batch_stats"),
+    "encrypt_page_pools": ("page_pools", f"{DEBUG}/sptlrpc/encrypt_page_pools"),
+    "page_pools": ("page_pools.parse_by_size", ""),
+    "oi_scrub": ("lfsck.parse_oi_scrub", f"{DEBUG}/osd-ldiskfs/lustre-OST0002/oi_scrub"),
+    "oi_scrub at work": ("lfsck.parse_oi_scrub", ""),
+    "lfsck_namespace": ("lfsck", f"{DEBUG}/mdd/lustre-MDT0000/lfsck_namespace"),
+    "lfsck_layout": ("lfsck", f"{DEBUG}/obdfilter/lustre-OST0002/lfsck_layout"),
+    "lfsck dry run": ("lfsck", ""),
+    "unstable_stats": ("unstable_stats", f"{DEBUG}/llite/lustre-{MOUNT}/unstable_stats"),
+    "lnet routes": ("lnet.parse_routes", ""),
+    "lnet buffers": ("lnet.parse_buffers", ""),
 }
+"""Module and, unless it is ``parse``, function; and where a recorded node has the file."""
+PARSERS = {name: getattr(import_module(f"lustre.formats.{of.partition('.')[0]}"), of.partition(".")[2] or "parse")
+           for name, (of, _) in FILES.items()}
 HELPERS = {"fields", "header", "histogram", "df", "compiled", "opcodes", "outline", "rows"}
 """Parts of the others; ``df`` has tests below."""
 WRITTEN = {
@@ -147,7 +119,7 @@ def columns(record: Any, at: str) -> dict[str, Any]:
 
 def test_no_parser_is_forgotten() -> None:
     modules = {file.stem for file in Path(stats.__file__).parent.glob("*.py")} - {"__init__"}
-    entered = {parse.__module__.rpartition(".")[2] for parse, _ in FILES.values()}
+    entered = {of.partition(".")[0] for of, _ in FILES.values()}
     assert modules - HELPERS == entered, "enter it in FILES, and in WRITTEN if no recording has the file"
 
 
@@ -158,7 +130,7 @@ def test_no_bytes_make_a_parser_raise(capture: Unpack) -> None:
     @settings(max_examples=200)
     @given(data=LETTERS | st.lists(st.sampled_from(parts), max_size=60).map(b"".join))
     def raises_nothing(data: bytes) -> None:
-        for name, (parse, _) in FILES.items():
+        for name, parse in PARSERS.items():
             assert parse(data).skipped >= 0, name
 
     raises_nothing()
@@ -166,7 +138,7 @@ def test_no_bytes_make_a_parser_raise(capture: Unpack) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_binary_junk_is_skipped_and_nothing_is_nothing(name: str) -> None:
-    parse, _ = FILES[name]
+    parse = PARSERS[name]
     junk = parse(bytes(range(1, 256)) * 3)
     assert junk.skipped > 0
     assert dataclasses.replace(junk, skipped=0) == parse(b"")
@@ -174,14 +146,14 @@ def test_binary_junk_is_skipped_and_nothing_is_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_real_file_is_understood_whole(name: str, capture: Unpack) -> None:
-    record = FILES[name][0](sample(capture, name))
+    record = PARSERS[name](sample(capture, name))
     assert record.skipped == 0
     assert facts(record)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_cut_at_any_byte_gives_no_wrong_number(name: str, capture: Unpack) -> None:
-    data, parse = sample(capture, name), FILES[name][0]
+    data, parse = sample(capture, name), PARSERS[name]
     whole = facts(parse(data)).items()
     read = ((cut, fact) for cut in range(len(data)) for fact in facts(parse(data[:cut])).items())
     partial = [(cut, *fact) for cut, fact in read if fact not in whole]
@@ -205,7 +177,7 @@ UNITS = (b" ", b"\n", b"a ", b"1", b"1: ", b"{", b"\t\t\tread\t\t\twrite\n", b"-
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("unit", UNITS)
 def test_time_grows_with_the_length_not_its_square(name: str, unit: bytes) -> None:
-    parse = FILES[name][0]
+    parse = PARSERS[name]
 
     def seconds(length: int) -> float:
         data = unit * (length // len(unit))
