@@ -13,24 +13,16 @@ from lustre.changelog.decode import decode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import nid_text
-from simulator.servers.changelog_bytes import encode
 
 CHANGELOGS = Path(__file__).parent.parent.parent / "captures" / "2.17.57" / "changelog"
 MDTS = ("lustre-MDT0000", "lustre-MDT0001")
 FORMS = ("chardev", "llapi_full", "llapi_jobid", "llapi_nid_be", "llapi_plain")
 
 everything = pytest.mark.parametrize(("mdt", "form"), [(mdt, form) for mdt in MDTS for form in FORMS])
-each_mdt = pytest.mark.parametrize("mdt", MDTS)
-
-
 @cache
 def rows(mdt: str, form: str) -> list[dict[str, Any]]:
     with (CHANGELOGS / f"{mdt}.{form}.jsonl").open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
-
-
-def device(mdt: str) -> bytes:
-    return (CHANGELOGS / f"{mdt}.chardev.bin").read_bytes()
 
 
 def expected(row: dict[str, Any]) -> Record:
@@ -66,24 +58,3 @@ def test_every_recorded_record(mdt: str, form: str) -> None:
     records, consumed = decode(data)
     assert consumed == len(data)
     assert records == [expected(row) for row in recorded]
-
-
-def without_leftovers(data: bytes) -> bytes:
-    """The kernel leaves old bytes behind the NUL that ends a job id or an attribute's name; encode() gives NULs."""
-    clean, at = bytearray(data), 0
-    for record in decode(data)[0]:
-        job_at = at + 64 + (32 if record.source is not None else 0)
-        if record.job_id:
-            clean[job_at : job_at + 32] = record.job_id.ljust(32, b"\0")
-        at += len(encode(record))
-        if record.xattr_name:
-            xattr_at = at - 256 - len(record.name)
-            clean[xattr_at : xattr_at + 256] = record.xattr_name.ljust(256, b"\0")
-    return bytes(clean)
-
-
-@each_mdt
-def test_encoding_gives_the_bytes_of_the_device_back(mdt: str) -> None:
-    data = device(mdt)
-    assert b"".join(map(encode, decode(data)[0])) == without_leftovers(data)
-    assert decode(without_leftovers(data)) == decode(data)

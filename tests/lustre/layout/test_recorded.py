@@ -43,13 +43,8 @@ def with_mdt(layout: Layout) -> Layout:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_attribute_prints_what_lfs_prints(name: str) -> None:
-    assert to_yaml(with_mdt(from_xattr(attribute(name)))) == printed(name)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_text_is_read_and_written_unchanged(name: str) -> None:
-    assert to_yaml(from_yaml(printed(name))) == printed(name)
+def test_the_attribute_and_the_text_of_lfs_print_that_text(name: str) -> None:
+    assert to_yaml(with_mdt(from_xattr(attribute(name)))) == to_yaml(from_yaml(printed(name))) == printed(name)
 
 
 def test_the_text_of_a_foreign_layout_omits_its_type() -> None:
