@@ -451,11 +451,11 @@ class Remediations:
             why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
         elif self._settings.resolved_scopes.modes == {"observe"}:
             why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
-        elif (case is not None and case.abandoned and judge is not None
+        elif (case is not None and case.abandoned and (judge is not None or not case.closed)
                 and not self._gate.approvals.approved(finding.key, case.judged_at)):
             words = (case.judgement and case.judgement.words) or UNDO_REASONS.get(
                 case.verdict, "it was undone by hand")  # the journal has no words
-            why = Refusal(Reason.COOLING_DOWN, f"the last {judge.noun}: {words}")
+            why = Refusal(Reason.COOLING_DOWN, f"the last {judge.noun if judge else 'change'}: {words}")
         else:
             return False
         self._refusals[finding.key] = (why,)

@@ -199,6 +199,7 @@ def test_an_undone_act_is_not_tried_elsewhere_while_the_finding_holds(
     setup.case.verdict = verdict
     setup.case.settle(State.UNDONE)
     assert setup.found_in("/a", "/b") == []
+    assert [refusal.reason for refusal in setup.remediations.refusals(FOUND.key)] == [Reason.COOLING_DOWN]
     setup.case.finding_ended(1.0)
     assert setup.found_in("/b") == ["/b"]
 
