@@ -75,7 +75,6 @@ class Discovery:
 
 MAX_BYTES = 4 << 20
 NO_YAML = "YAML needs PyYAML (pip install PyYAML); JSON does not"
-Fingerprint = tuple[int, int, int]
 
 
 def urls_of_groups(document: object) -> tuple[str, ...]:
@@ -119,7 +118,7 @@ class FileTargets:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
-        self._known: dict[str, tuple[Fingerprint, tuple[str, ...]]] = {}
+        self._known: dict[str, tuple[tuple[int, int, int], tuple[str, ...]]] = {}
         self.problems: dict[str, str] = {}
         """What is wrong with patterns that match no file, and with files that cannot be read."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,18 +20,19 @@ from urllib.parse import urlencode
 
 from tierd.clock import Clock
 from tierd.config.sense import PrometheusSettings
+from tierd.loads import Pair
 from tierd.sense.exposition import (
     CHANGELOG_FAMILIES,
     CHANGELOG_RECORDS,
     CONDITION_FAMILIES,
     DEVICE_FAMILIES,
+    HIDDEN_JOBS,
     JOB_FAMILIES,
     JOBID,
     LONGEST_LABEL_BYTES,
     READ_AT,
     TARGET_FAMILIES,
     ExporterView,
-    Tail,
     tail_of,
     target_of,
 )
@@ -205,10 +206,30 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
     scrapes, (time, _) = _scrapes(whole), oldest_last_scrape(whole)
     collected = ExporterView()
     collected.targets.update(scrapes)
-    for (target, job, name, tail), points in _counters(jobs, scrapes).items():
-        value = value_at(points, time, scrapes[target].times)
+    complete, ended = _complete_scrapes(whole, scrapes), dict[str, float]()
+    # not those of the target's previous server and of a second scrape configuration, nor those without a job:
+    # Prometheus stores no empty label
+    own = [(target, job, series) for series in jobs if series.points
+           and (target := target_of(series.labels)) in scrapes and (job := series.labels.get(JOBID)) is not None
+           and origin_of(series.labels) == scrapes[target].origin]
+    begun: dict[Pair, float] = {}
+    for target, job, series in own:
+        begun[target, job] = min(series.points[0][0], begun.get((target, job), math.inf))
+    for target, job, series in own:
+        points, times = series.points, scrapes[target].times
+        begins = bisect_left(times, begun[target, job])
+        if begins and times[begins:begins + 1] == [points[0][0]] and (target, times[begins - 1]) in complete:
+            points = [(times[begins - 1], 0.0), *points]
+        value = value_at(points, time, times)
         if value is not None:
-            collected.put(collected.row(target, job), name, tail, value)
+            collected.put(collected.row(target, job), series.name, tail_of(series.labels), value)
+        elif points[0][0] <= time:
+            ended[target] = max(ended.get(target, -math.inf), points[-1][0])
+    for target, (_, times) in scrapes.items():
+        number = bisect_right(times, time) - 1
+        # the kernel before 2.17 skips entries while it drops others
+        if number > 0 and (target, times[number]) in complete and ended.get(target, -math.inf) < times[number - 1]:
+            collected.gauges[target][HIDDEN_JOBS[0]] = 0.0
     for series in whole:  # sorted by time: the newest value wins
         target, (at, last) = target_of(series.labels), series.points[-1]
         if series.name in CONDITION_FAMILIES and time - at < _GAUGE_SECONDS:
@@ -238,26 +259,12 @@ def _stamps(about: Iterable[Series], scrapes: Mapping[str, _Scrapes], time: floa
     return found
 
 
-_Counter = tuple[str, str, str, Tail]
-"""Target, Lustre job, family, and the labels that differ within a family."""
-
-
-def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_Counter, Sequence[Point]]:
-    """Points of each counter. Raises ValueError for a duplicate series. Series of the target's previous server, and of
-    a second scrape configuration, are ignored. So are those without a job: Prometheus stores no empty label.
-    """
-    found: dict[_Counter, Sequence[Point]] = {}
-    for series in jobs:
-        labels = series.labels
-        target, job = target_of(labels), labels.get(JOBID)
-        seen = scrapes.get(target)
-        if job is None or seen is None or origin_of(labels) != seen.origin:
-            continue
-        counter = target, job, series.name, tail_of(labels)
-        if counter in found:
-            raise ValueError(f"{series.name}: duplicate series ({target}, {job!a})")
-        found[counter] = series.points
-    return found
+def _complete_scrapes(about: Iterable[Series], scrapes: Mapping[str, _Scrapes]) -> set[tuple[str, float]]:
+    """Targets, and times of scrapes that have all their jobs."""
+    own = [(target, one.points) for one in about if one.name in HIDDEN_JOBS
+           and (target := target_of(one.labels)) in scrapes and scrapes[target].origin == origin_of(one.labels)]
+    return {(target, at) for target, points in own for at, _ in points} - {
+        (target, at) for target, points in own for at, hidden in points if hidden}
 
 
 def _changelogs(about: Iterable[Series], collected: ExporterView) -> None:
@@ -281,16 +288,10 @@ def origin_of(labels: Mapping[str, str]) -> Origin:
 
 def _scrapes(series: Iterable[Series]) -> dict[str, _Scrapes]:
     """The origin that scraped each target last. After a failover, samples of the old server remain for a while."""
-    found: dict[str, _Scrapes] = {}
-    for one in series:
-        if not one.points or one.name not in TARGET_FAMILIES or "target" not in one.labels:
-            continue
-        target = target_of(one.labels)
-        seen = _Scrapes(origin_of(one.labels), [at for at, _ in one.points])
-        known = found.get(target)
-        if known is None or (seen.times[-1], seen.origin) > (known.times[-1], known.origin):
-            found[target] = seen
-    return found
+    ordered = sorted(((one.points[-1][0], origin_of(one.labels), one) for one in series
+                      if one.points and one.name in TARGET_FAMILIES and "target" in one.labels),
+                     key=lambda each: each[:2])
+    return {target_of(one.labels): _Scrapes(origin, [at for at, _ in one.points]) for _, origin, one in ordered}
 
 
 def value_at(points: Sequence[Point], time: float, scrapes: Sequence[float]) -> float | None:
@@ -332,7 +333,7 @@ class PrometheusCounters:
         now = self._api.clock.now()
         try:
             about = self._series((*CONDITION_FAMILIES, *TARGET_FAMILIES, READ_AT, *CHANGELOG_FAMILIES,
-                                  *DEVICE_FAMILIES), (), now)
+                                  *DEVICE_FAMILIES, *HIDDEN_JOBS), (), now)
             time, oldest = oldest_last_scrape(about)
             if oldest and now - time > self._stale_seconds:
                 raise SourceError(f"{oldest} was last scraped {now - time:.0f} s ago: incomplete counters are not used")

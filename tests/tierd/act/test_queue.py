@@ -72,9 +72,8 @@ def test_no_number_of_delayed_moves_at_the_head_holds_back_the_rest_of_a_finding
 def test_a_restripe_makes_no_file_narrower(world: World, kind: str, stripes: int, undoes: int | None,
                                            moved: bool) -> None:
     world.lustre.create("/wide", DATA, Layout((Component(pool="hdd", stripe_count=stripes),), composite=False))
-    wanted = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
-    world.gate.submit([Action(ActKind.MIGRATE, wanted, "", (kind, "j", "/d"), "/d", "/wide", undoes=undoes)],
-                      world.finding)
+    new = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
+    world.gate.submit([Action(ActKind.MIGRATE, new, "", (kind, "j", ""), "/d", "/wide", undoes=undoes)], world.finding)
     assert world.pump() == {"done" if moved else "already": 1}
 
 

@@ -305,8 +305,7 @@ def test_a_new_entry_counts_if_the_answer_before_had_all_of_them(hidden: dict[st
                  *[f'lustre_job_operations_total{of},jobid="{job}",operation="write"}} 9\n' for job in next(coming)]]
         return {urls[0]: Answer(reading_of("".join(lines).encode(), "oss", clock.at), clock.at, clock.at)}, {}
 
-    exporters = ExporterReadings(lambda: ["oss"], ask, clock)
-    *_, seen = windows_of(exporters, clock, 3)
+    *_, seen = windows_of(ExporterReadings(lambda: ["oss"], ask, clock), clock, 3)
     assert seen is not None
     assert [job for _, job in seen.loads] == ["a"] * counts
 

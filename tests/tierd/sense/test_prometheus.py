@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -82,9 +82,21 @@ def test_a_target_scraped_by_two_configurations_counts_once() -> None:
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.5}
 
 
-def test_jobs_that_ended_or_began_between_scrapes_have_no_rate() -> None:
-    reading = merged_reading(about("OST0000", 0, 10, 20), [written("gone", (0, 1.0)), written("new", (20, 1.0))])
-    assert reading.jobs.keys() == {("l-OST0000", "new")}
+@pytest.mark.parametrize(("hidden", "old", "loads"), [
+    (0.0, (0, 10, 20), {"new": 40.0}), (1.0, (0, 10, 20), {}), (0.0, (0, 20), {})])
+def test_a_new_job_counts_from_the_last_scrape_with_all_jobs(hidden: float, old: tuple[int, ...],
+                                                             loads: dict[str, float]) -> None:
+    """In the last case a scrape has skipped an old one."""
+    def at(*times: float, more: Sequence[Series] = ()) -> Reading:
+        points = {"old": [(at, 9.0) for at in old if at <= times[-1]], "new": [(20, 40.0)][:times[-1] == 20]}
+        jobs = [Series("lustre_job_operations_total", labels(jobid=job, operation="write"), points[job])
+                for job in points]
+        return merged_reading([*about("OST0000", *times), *more, Series("lustre_jobs_idle", labels(), [
+            (at, hidden) for at in times])], jobs)
+
+    assert {job: load.writes for (_, job), load in window(at(0, 10), at(0, 10, 20)).loads.items()} == loads
+    between = at(0, 10, 20, more=about("OST0001", 4, 14)).jobs.get(("l-OST0000", "new"))
+    assert (between and between.samples) == (None if hidden else {"write": 16.0})
 
 
 def test_the_newest_condition_counts() -> None:

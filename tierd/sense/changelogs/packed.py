@@ -243,7 +243,9 @@ def counted_records(records: Records, nids: Callable[[Words], Ints], nid: Callab
     """Read fields. ``nids`` and ``nid`` give the numbers of clients, by their NIDs in bytes and in text."""
     words, text = records.words, records.data
     name_bytes, opened, regular = _head(words[:, 0], words[:, _EXTRA])
-    columns: dict[str, NDArray[Any]] = {name: _copied(words.view(_KEYS)[:, 0][name]) for name in _KEYS.names or ()}
+    named = words.view(_KEYS)[:, 0]
+    columns: dict[str, NDArray[Any]] = {
+        name: named[name].copy().view(np.uint64).reshape(len(named), -1) for name in _KEYS.names or ()}
     columns |= {
         "kind": (words[:, 0] >> 32).astype(np.int64), "time": records.times,
         "mode": np.where(opened, words[:, _OPEN_MODE] & 0xFFFFFFFF, 0).astype(np.int64),
@@ -259,10 +261,6 @@ def counted_records(records: Records, nids: Callable[[Words], Ints], nid: Callab
         Fields(columns, np.flatnonzero(counted)),
         np.frombuffer(b"".join((text, *(one.name for one in each))), np.uint8), records.__getitem__,
         {number: one for number, one in zip(others.tolist(), each, strict=True) if one.type is RecordType.RENAME})
-
-
-def _copied(column: NDArray[np.void]) -> Words:
-    return column.copy().view(np.uint64).reshape(len(column), column.itemsize // 8)
 
 
 def _put(columns: Mapping[str, NDArray[Any]], rows: Ints, each: Sequence[Record], nid: Callable[[str], int],
