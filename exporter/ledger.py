@@ -10,7 +10,7 @@ remembers the last values of each target and credits only growth:
 * a counter that decreased, or a new ``start_time``, is a reset: its present value is credited in full;
 * a target that vanished keeps its contribution;
 * a counter that grew by more than any target can do in the time (``MAX_PER_SECOND``), or to more than a counter can
-  hold, is left out and counted in ``implausible``, and the sum goes on from the last plausible value.
+  hold, is left out and counted in ``implausible``, and the sum continues from the last plausible value.
   If the next reading continues from the new value instead, the counter was right, and growth counts from there.
 """
 

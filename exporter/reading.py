@@ -188,7 +188,7 @@ class ParameterIndex:
         return folder
 
     def parent(self, kind: str, name: str, devices: Iterable[str], state: PassState) -> str | None:
-        """Return the directory of the kind where the first device with the parameter has it; None if none has it."""
+        """Return the directory of the kind in which a device has the parameter; None if no device has it."""
         folders = self.folders(kind, name)
         for device in devices:
             if folders:
@@ -372,7 +372,7 @@ class ParameterReader:
                 marks[position], present[position] = mark, data is not None
 
     def _unknown(self, texts: Texts, quiet: Container[str]) -> Iterator[tuple[int, bytes | None, int]]:
-        """Yield position, text and mark of each text with another mark than before; None and 0 if there is no text."""
+        """Yield position, text and mark of each text whose mark has changed; None and 0 if there is no text."""
         kind, name, devices, marks, part = texts.kind, texts.name, texts.devices, texts.marks, texts.part
         skip = bytearray(len(devices))
         if quiet:

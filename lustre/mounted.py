@@ -255,7 +255,7 @@ def copies_by_fid(tree: Tree, mount: Mount) -> bool:
 
 
 def with_fileset(library: Library, mount: Mount) -> Mount:
-    """A mount with what /proc/mounts does not tell: the fileset of a nodemap is its root (``mdt_get_root``)."""
+    """A mount with what /proc/mounts does not show: the fileset of a nodemap is its root (``mdt_get_root``)."""
     if mount.subdirectory or library.path_fid(mount.path) == _ROOT:
         return mount
     return replace(mount, subdirectory="the fileset of a nodemap")

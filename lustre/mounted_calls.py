@@ -81,8 +81,8 @@ class MountedCalls:
 
     def exists(self, fid: Fid) -> bool:
         # fid2path returns ENOENT only for a file that no longer exists (mdt_fid2path in lustre/mdt/mdt_handler.c).
-        # Opening by FID does not tell: since 2.16 it uses open_by_handle_at(2), in which Linux makes ESTALE of every
-        # error, also of that of an unreachable MDT
+        # Opening by FID proves nothing: since 2.16 it uses open_by_handle_at(2), for which Linux returns ESTALE on any
+        # error, even if the MDT cannot be reached
         try:
             self._library.path_of(self._mount, fid)
         except Gone:

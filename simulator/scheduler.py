@@ -138,7 +138,7 @@ class VirtualScheduler:
 
     def every(self, name: str, seconds: float, step: Callable[[], object], *, after_end: bool = False) -> Activity:
         """Start an activity that runs a step now and then periodically. If a step takes longer than the period, the
-        next one starts at once. With ``after_end``, the next one starts so many seconds after the end of a step.
+        next one starts at once. With ``after_end``, the period begins at the end of a step.
         """
 
         def going_on() -> None:

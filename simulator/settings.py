@@ -59,7 +59,7 @@ def recorded_test_bed(seed: int = 1, *, hdd_ios_per_second: int = 40) -> Cluster
 
 
 def with_nodes(bed: ClusterSettings, count: int) -> ClusterSettings:
-    """A test bed with at least so many nodes, each with one mount and a NID of its own.
+    """A test bed with at least this many nodes, each with one mount and a NID of its own.
 
     >>> [client.nid for client in with_nodes(recorded_test_bed(), 3).clients]
     ['10.0.2.15@tcp', '10.0.2.16@tcp', '10.0.2.17@tcp']

@@ -50,7 +50,7 @@ DESCRIPTION = (
     "25 seconds. All servers listen on loopback. All files are in a temporary folder, which is deleted at the end.")
 CYCLE_SECONDS = 2.0
 PAST_SECONDS = 25
-"""The streams have run for so long when the site starts, so that the chart begins with a curve."""
+"""Time for which the streams have run when the site starts, so that the chart begins with a curve."""
 DISK_IOPS = 60
 """I/Os per second of each disk. With 40, as on the recorded test bed, the stream alone nearly saturates the disks."""
 
@@ -95,7 +95,7 @@ def running_site(
 ) -> Iterator[Site]:
     """Run the cluster, the exporter and tierd. All files are below ``folder``.
 
-    A job that starts later starts so many seconds after the site.
+    The start of a job that does not run at first counts from the start of the site.
     """
     bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
     jobs = [replace(job, start_seconds=job.start_seconds + PAST_SECONDS) if job.start_seconds else job
@@ -299,7 +299,7 @@ class Screen:
         undo = f"{tierctl} undo F{self._story.case.case.finding} --socket {site.socket}"
         console.print(Group("", summary_table(self.summary)))
         console.print(f"[bold]  undo[/]     {undo}", soft_wrap=True)
-        console.print("\nThe cluster goes on until Ctrl-C.\n")
+        console.print("\nThe cluster runs until Ctrl-C.\n")
 
     def picture(self) -> str:
         """The introduction, the log, the chart and the summary as SVG."""

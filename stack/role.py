@@ -40,7 +40,7 @@ from tierd.sense.exporters import scrape_fixed_list
 
 
 class PortEngine(PortMover):
-    """An engine of a mover, which looks whether a file was moved before."""
+    """An engine of a mover, which finds out whether a file was moved before."""
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         """A file that has the wanted layout was moved before."""

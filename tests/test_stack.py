@@ -258,7 +258,7 @@ def test_the_picture_loads_nothing_from_the_network() -> None:
 
 def test_the_picture_of_the_readme_is_there() -> None:
     assert "docs/pictures/demo.svg" in (ROOT / "README.md").read_text()
-    assert "The cluster goes on until Ctrl-C" in (ROOT / "docs/pictures/demo.svg").read_text().replace("&#160;", " ")
+    assert "The cluster runs until Ctrl-C" in (ROOT / "docs/pictures/demo.svg").read_text().replace("&#160;", " ")
 
 
 DRAWN = re.compile("[\u2801-\u28ff]{5}")

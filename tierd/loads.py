@@ -309,7 +309,7 @@ class Loads(PairTable[JobLoad]):
         return dict(zip(jobs, np.bincount(at, rates, len(jobs)).tolist(), strict=True))
 
     def small_rpcs(self, small_rpc_bytes: int) -> Floats:
-        """RPCs of at most so many bytes, from the kernel's size histogram, or else by their mean size."""
+        """RPCs of at most this size, from the kernel's size histogram, or else by their mean size."""
         rpcs = self.numbers[:, READS] + self.numbers[:, WRITES]
         by_mean = np.where(self.moved_bytes <= small_rpc_bytes * rpcs, rpcs, 0.0)
         small = [upper <= small_rpc_bytes for upper in self.sizes.names]

@@ -139,7 +139,7 @@ class Run:
     processes: int = 0
     operations: int = 0
     errors: dict[int, int] = field(default_factory=dict)
-    """By errno, the number of failed calls."""
+    """Number of failed calls, by errno."""
 
     @property
     def now(self) -> float:
@@ -173,7 +173,7 @@ class Run:
         return self.client.servers.namespace.lookup(path)
 
     def make_file(self, directory: str, name: str, size_bytes: int) -> Steps[Inode]:
-        """Create a file with so many bytes, and close it."""
+        """Create a file of this size, and close it."""
         handle = yield from self.client.create(self.lookup(directory), name, self.actor)
         if size_bytes:
             yield from self.client.data.write(handle, 0, size_bytes, direct=False)

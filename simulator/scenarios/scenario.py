@@ -161,7 +161,7 @@ def _library_text(name: str) -> str:
 
 
 def _extended(table: Mapping[str, Any], wrong: list[Mistake]) -> Mapping[str, Any]:
-    """The table with what it takes from the scenario of the library that it extends."""
+    """The table, with the values of the library's scenario that it extends."""
     rest = dict(table)
     extended, jobs = rest.pop("extends", None), rest.get("job", [])
     if extended is None or not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):

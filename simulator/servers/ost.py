@@ -233,7 +233,7 @@ class Ost:
 
     def create_object(self, job_id: str) -> StoredObject:
         """Take a precreated object for a new file. MDTs request them in batches. The device time of a batch counts for
-        the job whose file needs it. Lustre counts it for no job, and so for destroys below.
+        the job whose file needs it. In Lustre it counts for no job. The same holds for destroys below.
         """
         if self._precreated == 0:
             self._precreated = self.settings.precreate_batch

@@ -131,7 +131,7 @@ class Tbf:
         return rule.rate if rule else DEFAULT_RATE
 
     def limit(self, job: str, senders: int) -> float:
-        """Requests per second that the OSS serves for a job of so many senders; infinite without a rule for it."""
+        """Requests per second that the OSS serves for a job with this many senders; infinite without a rule."""
         rule = self._rule(job)
         return rule.rate * min(self.partitions, senders) if rule and rule.jobs else float("inf")
 

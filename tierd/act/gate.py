@@ -174,7 +174,7 @@ class Gate:
             now = self._clock.now()
             batch, needless = self.queue.next_batch(now, requests_only=requests_only, most=self.dispatch.room(),
                                                  enough=partial(self._past, now + BATCH_LOOKUP_SECONDS))
-            # nothing was intended for these: they leave the stored queue only
+            # the journal has no intent for these: they only leave the stored queue
             if needless:
                 self._journal.queue.remove(each.action.path for each, _ in needless)
             outcomes += [self._needless(each, why) for each, why in needless]

@@ -65,7 +65,7 @@ PIN = "lustre.pin"
 NO_USER_XATTR = (f"users' opt-outs ({OPT_OUT}) cannot be read, because the file system is mounted without user_xattr: "
                  "mount it with -o user_xattr, or set [act] without_user_xattr = true")
 REMEMBER_SECONDS = 30.0
-"""Time for which the opt-out of a directory is remembered. A choice: two requests to an MDT for each directory."""
+"""Time for which the opt-out of a directory is remembered. A choice: to read it costs two requests to an MDT."""
 _ROOT = 0
 
 

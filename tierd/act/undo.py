@@ -179,7 +179,7 @@ class Search:
             words.append(f"directories created below may still have tierd's default ({self.trouble}): "
                          "lfs getstripe -d -r")
         if self.waiting:
-            words.append("tierd goes on with the directories below")
+            words.append("tierd continues with the directories below")
         return "; ".join(words)
 
 
@@ -290,7 +290,7 @@ def present_state(entry: Entry, filesystem: Filesystem, earlier: Layout | None =
 
 class UndoResult(NamedTuple):
     """UNDONE, or the outcome of an undo that did not succeed, with the reason. UNDER_WAY if another thread is undoing
-    the act. UNDOING if the directory is restored, and the search below goes on.
+    the act. UNDOING if the directory is restored, and the search below continues.
     """
 
     outcome: Outcome
@@ -318,7 +318,7 @@ class Undo:
         self._busy: set[int] = set()
         """Acts that a thread is undoing now."""
         self._searches: dict[int, Search] = {}
-        """Those that go on, by the number of the act."""
+        """Those that continue, by the number of the act."""
         self.undone = 0
         """Acts undone since the start."""
         self.undone_at = 0.0
@@ -355,7 +355,7 @@ class Undo:
             return UndoResult(Outcome.FAILED, error.strerror or str(error))
         except ValueError as error:
             result = UndoResult(Outcome.REFUSED, str(error))
-        # it can not go on: the act is in force, else each start would resume an undo that is refused
+        # it cannot continue: the act is in force, else each start would resume an undo that is refused
         if entry.outcome == Outcome.UNDOING and not result.restored and result.outcome != Outcome.FAILED:
             self._searches.pop(entry.id, None)
             self._journal.end(entry.id, Outcome.DONE, f"not undone: {result.detail}", self._clock.now())
@@ -416,7 +416,7 @@ class Undo:
         if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
             return UndoResult(Outcome.UNDONE, reason)
         begun = self._clock.now()
-        # a restart goes on with the search
+        # a restart continues the search
         self._journal.begin_undo(entry.id, begun)
         own, until = _hand_down(self._journal, self._filesystem, entry, again=resumed)
         search = self._searches.pop(entry.id, None)

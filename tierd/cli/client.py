@@ -72,7 +72,7 @@ def socket_of(chosen: argparse.Namespace, run: str = RUN) -> str:
             raise ControlError(f"--fs takes the name of an instance, not {chosen.fs!r}")
         return f"{run}/{chosen.fs}/tierd.sock"
     several: list[str] = []
-    with suppress(OSError):  # the folder may not be read: connecting says so
+    with suppress(OSError):  # if the folder may not be read, connecting reports it
         several = sorted(name for name in os.listdir(run) if os.path.exists(f"{run}/{name}/tierd.sock"))
     if not several or os.path.exists(f"{run}/tierd.sock"):
         return f"{run}/tierd.sock"

@@ -269,7 +269,7 @@ Esc                 back; end the filter
 /                   filter by name, user or role
 s, r                sort by the next column; reverse
 t, j                table of targets, of jobs
-p                   pause the display; again: go on
+p                   pause the display; again: continue
 Left, Right, <, >   --replay: one record, an hour
 q, Ctrl-C           quit
 

@@ -201,7 +201,7 @@ class Past:
                                           rate_rows("jobs", moment.jobs, len(moment.jobs)))
 
     def step(self, seconds: float) -> None:
-        """Go to the next record after so many seconds, or to the one before so many if they are negative."""
+        """Go to the first record at least this many seconds later, or earlier if they are negative."""
         last = self._moment
         wanted = last.later if seconds > 0 else last.earlier
         if last.time is not None and wanted is not None:

@@ -412,8 +412,8 @@ class Connection:
         if isinstance(error, APIError | NoStreamResponseError | NoRespondersError | MaxPayloadError):
             bare = isinstance(error, APIError) and not error.description  # as while the servers choose who leads
             return BrokerRefused(None, "NATS: the stream is not available now" if bare else f"NATS: {error}")
-        # NATS reports a missing right apart from the request, which gets no answer, and nats-py in small letters; that
-        # of another message says nothing about this one
+        # NATS reports a missing right apart from the request, which gets no answer, and nats-py in small letters. A
+        # missing right for another subject does not count here
         if denied := self._denied.pop(subject.lower() or next(iter(self._denied), ""), ""):
             return BrokerRefused(None, f"NATS: {denied}")
         if isinstance(error, ConnectionClosedError | ConnectionReconnectingError):

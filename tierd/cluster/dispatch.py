@@ -184,7 +184,7 @@ class NatsDispatch(Dispatch):
     def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
         """Refuses a pool or target for which a message waits already, and a source with enough files.
 
-        Enough is for its movers and one message more: otherwise the files of one target would take all the room.
+        Files for its movers and one message more are enough: else the files of one target would take all the room.
         """
         if cost.targets:
             source = min(cost.targets)  # as in _messages_of
@@ -488,7 +488,7 @@ class NatsDispatch(Dispatch):
     def _take_in_late(self, each: FileResult, *, ours: bool) -> None:
         """A result for an act that has an outcome already, or of an earlier leader: the file system decides.
 
-        It does not show that a file is doubtful: a mover of this leader says so.
+        It does not show that a file is doubtful: only a mover of this leader reports that.
         """
         entry = self.journal.entry(each.act)
         if entry is None or entry.fid is None or str(entry.fid) != each.fid or entry.layout_after is None:

@@ -331,7 +331,7 @@ class Mover:
         return self._changed(move, file) or move
 
     def _changed(self, move: Move, file: FileToMove) -> MoveOutcome | None:
-        """The outcome for a file that is not as the message says. The engine compares its size."""
+        """The outcome for a file that differs from the message. The engine compares its size."""
         assert move.fid is not None
         try:
             found = self.layout_by_fid(move.fid)

@@ -81,7 +81,7 @@ ACTS_NAMED = 3
 HUNG_AFTER_SECONDS = 300.0
 """A cycle counts as hung if it takes longer than the time limit of a move by this."""
 STALE_CYCLES = 5
-"""The daemon counts as dead if no cycle has ended for this many cycle times and half a minute."""
+"""The daemon counts as dead if no cycle has ended for this many cycle times plus half a minute."""
 
 
 class Activities:

@@ -212,7 +212,7 @@ def rate_charts(rates: answers.RatesAnswer) -> list[tuple[str, Chart]]:
 # Of a case
 
 RECOVERED_SHARE = 0.95
-"""A victim with so much of its usual throughput is not called slow, although its finding holds for some time."""
+"""A victim with this share of its usual throughput is not called slow, although its finding holds for some time."""
 _GAP_SECONDS = 60.0
 
 

@@ -112,7 +112,7 @@ class Judge:
         if not itself and judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
             alone = effect(case.moved_at)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
-            # an act may count as helpful while moves go on. Before it counts as useless, the remaining moves wait
+            # an act may count as helpful while moves continue. Before it counts as useless, the remaining moves wait
             # until its effect was measured without moves
             if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS} or judgement.is_slower:
                 if not case.moves_held and waits:
@@ -247,10 +247,10 @@ class CaseUndo:
         self._said: dict[int, UndoResult] = {}
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
         self._went_on = 0
-        """The act whose undo went on last, for one step: each in turn."""
+        """The act whose undo continued last, by one step: each in turn."""
 
     def go_on(self) -> None:
-        """Undo the acts of remediations that are to be undone, retry what failed, and go on with one undo.
+        """Undo the acts of remediations that are to be undone, retry what failed, and continue one undo.
 
         They wait for the end of a dry run, which may have begun after the acts.
         """
@@ -258,7 +258,7 @@ class CaseUndo:
             return
         for case in self._store.in_state(State.UNDOING):
             self._undo(case, case.undo_reason)
-        undoing = self._journal.undoing()  # their searches go on, or they were under way when tierd ended
+        undoing = self._journal.undoing()  # their searches continue, or they were under way when tierd ended
         if undoing:
             entry = min(undoing, key=lambda each: (each.id <= self._went_on, each.id))
             self._went_on = entry.id
@@ -445,7 +445,7 @@ class CaseUndo:
         """Undo what was done about a finding or order for an administrator: drop its moves, then restore the defaults.
 
         Returns the number of dropped moves, the defaults with the results, and the acts that moved files. These files
-        stay where they are. If an undo failed or is held back now, the case goes on as before.
+        stay where they are. If an undo failed or is held back now, the case continues as before.
         """
         done = self._journal.acts_in_force(number)
         with self._lock:

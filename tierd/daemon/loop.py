@@ -252,7 +252,7 @@ class Daemon:
         try:
             yield
         except JournalError:
-            raise  # nothing goes on without a journal
+            raise  # nothing continues without a journal
         except OSError as error:
             failed = f"{what}: the file system does not answer: {error}; tierd retries in the next cycle"
         self.log.fault(what, failed)

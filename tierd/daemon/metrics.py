@@ -230,7 +230,7 @@ def finding_metrics(daemon: Daemon) -> Iterator[Metric]:
 
 
 CLOSED_SECONDS = 120.0
-"""A case that is closed with its verdict is exposed so long, so that Prometheus sees the verdict."""
+"""Time for which a case is exposed after it is closed, so that Prometheus sees its verdict."""
 
 
 def stream_metrics(daemon: Daemon, every: Sequence[Case]) -> Iterator[Metric]:

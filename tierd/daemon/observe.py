@@ -89,8 +89,8 @@ class Observer:
         passed = reading.time - last.time
         self._log_clock_jump(passed)
         if not 0 < passed <= self._history_seconds:
-            # Prometheus has not scraped again: queued acts continue. Or a clock was set, or nothing was seen for long:
-            # the next reading is compared with this one
+            # Prometheus has not scraped again: queued acts continue. Or a clock was set, or the gap is too
+            # long: the next reading is compared with this one
             self.seen = None if passed else compared
             return None
         self.seen = reading.time

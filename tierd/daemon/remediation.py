@@ -214,7 +214,7 @@ class RemediationStore:
 
 
 UNDO_SECONDS = 7 * 86_400.0
-"""Age of a verdict up to which a restart goes on to undo the acts. A choice: a dry run, a pause or an MDT that was away
+"""Age of a verdict up to which a restart continues the undo of its acts. A choice: a dry run, a pause or an absent MDT
 held the undo back."""
 
 

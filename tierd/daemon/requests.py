@@ -147,7 +147,7 @@ MAX_SECONDS = max(KEPT_SECONDS.values())
 """Longest range of a question."""
 MAX_TIME = 1e11
 FRESH_SECONDS = 20.0
-"""An answer is used again for at most so long."""
+"""Time for which an answer is used again."""
 MAX_ANSWERS, MAX_QUESTIONS = 64, 2
 """Answers that are kept, and questions to Prometheus at a time: each holds a connection of the port."""
 
@@ -196,7 +196,7 @@ class ReadingRequests:
             all_jobs=len(view.jobs))
 
     def _overview(self, request: Request) -> answers.OverviewAnswer:
-        """The page, with at most so many targets, jobs and cases. It waits for nothing and asks nobody."""
+        """The page, with the requested numbers of targets, jobs and cases. It waits for nothing."""
         view, times, top = self.snapshot, self.snapshot.device_time, self._top(request)
         every_case, max_cases = self.cases(), count_in(request, "cases", 50)
         cases = every_case[:max_cases]
@@ -221,7 +221,7 @@ class ReadingRequests:
         return status.with_measurements(case, self.reader, self._daemon.windows, self.snapshot.device_time)
 
     def known_cases(self) -> dict[int, answers.Case]:
-        """All cases, and the findings that are mere advice, by number."""
+        """All cases, and the findings that are advice only, by number."""
         view = self.snapshot
         advice = (status.found_case(f, number, active=True) for number, f in view.findings.items())
         return {case.finding: case for case in (*advice, *self.cases())}
@@ -486,7 +486,7 @@ class ReadingRequests:
         return answers.MomentAnswer.of(found, **{kind: rate_rows(rates) for kind, rates in found.rates.items()})
 
     def _rates(self, request: Request) -> answers.RatesAnswer:
-        """One ``target`` or ``job`` over so many ``seconds``, ``until`` a time; now if it is left out."""
+        """One ``target`` or ``job`` over a number of ``seconds`` that end at ``until``, by default now."""
         kind, name = named(request)
         seconds, until = number_of(request, "seconds", 3600), number_of(request, "until", 0)
         if not (min(KEPT_SECONDS) <= seconds <= MAX_SECONDS and 0 <= until < MAX_TIME):

@@ -400,7 +400,7 @@ class Service:
     def close(self) -> None:
         """Stop answering and close the journal, which keeps the queue.
 
-        An act that another thread carries out ends first. A journal that cannot be written has been reported.
+        An act that another thread carries out ends first. An earlier message named a journal that cannot be written.
         """
         with suppress(JournalError), journal_errors(self._settings.act.journal):
             self._closing.close()

@@ -42,7 +42,7 @@ OPEN = frozenset({State.PLANNED, State.ACTING, State.JUDGING})
 TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.PLANNED: frozenset({State.ACTING, State.JUDGING, State.KEPT, State.UNDOING, State.UNDONE}),
     State.ACTING: frozenset({State.JUDGING, State.KEPT, State.UNDOING, State.UNDONE}),
-    # a job that goes on to other directories gets default layouts there too
+    # a job that moves on to other directories gets default layouts there too
     State.JUDGING: frozenset({State.ACTING, State.KEPT, State.UNDOING, State.UNDONE}),
     # flash runs full, or an administrator undoes the acts
     State.KEPT: frozenset({State.UNDOING, State.UNDONE, State.CLOSED}),

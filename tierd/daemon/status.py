@@ -49,7 +49,7 @@ MAX_LISTED = 64
 BEFORE_SECONDS = 240.0
 """Part of a curve before the aggressor started."""
 AFTER_SECONDS = 60.0
-"""A closed case is measured so long after its verdict and the end of its finding."""
+"""Time for which a closed case is measured, after its verdict and the end of its finding."""
 
 
 def throughput_of(case: Case, windows: Sequence[Window], after: float) -> Curve:
@@ -112,7 +112,7 @@ def all_cases(findings: Mapping[int, Finding], cases: Sequence[Remediation], win
 
 
 RECENT_SECONDS = 12.0
-"""Throughput now is the mean of so many seconds: that of one window varies."""
+"""Seconds over which the present throughput is averaged: that of one window varies."""
 
 
 def recent_rate(case: Case, windows: Sequence[Window]) -> float | None:
@@ -359,7 +359,7 @@ def jobs_of(findings: Iterable[Finding | Case]) -> list[str]:
 
 
 STALLED_SECONDS = 60.0
-"""If moves are queued and none ends for so long, status reports them as stalled, with the reason."""
+"""If moves are queued and none ends in this time, status reports them as stalled, with the reason."""
 
 
 def stalled_sentences(daemon: Daemon, activities: Sequence[Activity], now: float) -> list[str]:

@@ -74,7 +74,7 @@ def room_bytes(capacity: Capacity, pool: str, reserve: float) -> float:
 
 
 def flash_is_short(capacity: Capacity, settings: FlashSettings, growth: float, fills: str) -> Refusal | None:
-    """Why the flash pool must not take files that grow by so many bytes per second; None if it may.
+    """Why the flash pool must not take files that grow by ``growth`` bytes per second; None if it may.
 
     ``fills`` says who makes them: ``the job fills``.
     """

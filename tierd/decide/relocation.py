@@ -42,12 +42,12 @@ class Destinations:
         self._most_used = most_used
 
     def used(self, index: int, more_bytes: float = 0.0) -> float:
-        """Used share of an OST of known space, if so many bytes are added, or (negative) removed."""
+        """Used share of an OST of known space after this many bytes are added, or (negative) removed."""
         size = self._size_bytes[index]
         return 1 - (self.avail_bytes[index] - more_bytes) / size if size else 1.0
 
     def may_take(self, index: int, size_bytes: float) -> bool:
-        """Whether an OST has room for so many bytes. An OST of unknown space has none."""
+        """Whether an OST has room for this many bytes. An OST of unknown space has none."""
         if index not in self.avail_bytes or index in self._closed:
             return False
         limit = 1 - self._reserve
@@ -56,7 +56,7 @@ class Destinations:
         return self.used(index, size_bytes) <= limit
 
     def emptiest(self, pool: Iterable[int], size_bytes: float, without: Collection[int]) -> int | None:
-        """The OST with the smallest used share that may take so many bytes; None if there is none."""
+        """The OST with the smallest used share that may take this many bytes; None if there is none."""
         fit = [index for index in pool if index not in without and self.may_take(index, size_bytes)]
         return min(fit, key=lambda index: (self.used(index), index), default=None)
 

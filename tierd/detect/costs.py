@@ -123,7 +123,7 @@ third of its time is not held up by its targets."""
 SPREAD = 0.05
 """Least relative standard deviation of a window: counters are read at slightly different times."""
 DEPENDENCE = 4.0
-"""Windows that follow each other count as one of so many: a stall takes several, and stripes stall together. A choice.
+"""This many consecutive windows count as one: a stall takes several, and stripes stall together. A choice.
 The weights of the expectile are about a half, so in the errors of costs a window counts as an eighth."""
 DIFFERENCES = (0.1, 0.1, 0.3)
 """Relative standard deviation of what bytes read, bytes written and operations cost from job to job.
@@ -184,7 +184,7 @@ def _high(values: Floats) -> float:
 
 
 def possible(most_operation_seconds: float, work: Floats) -> tuple[float, float]:
-    """Seconds of an operation and their error, as far as the targets can have done so many.
+    """Seconds of an operation and their error, limited by what the targets can have done.
 
     In no window can an operation have cost more than the whole time.
 

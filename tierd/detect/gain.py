@@ -157,7 +157,7 @@ class Gain:
         return min(self.explained, self.measured)
 
     def low(self, errors: float) -> float:
-        """Lower end of an interval that covers both, so many standard deviations from their means."""
+        """Lower end of an interval that covers both, at this many standard deviations from their means."""
         return min(self.explained - errors * self.explained_error, self.measured - errors * self.measured_error)
 
     def high(self, errors: float) -> float:

@@ -19,7 +19,7 @@ come costs more than device time says. All kinds are carried on for one window, 
 so that the window after decides which it was. The loss to some suspects is ``1 - exp(-sum b_j D_j)``.
 
 All streams are updated at once. A stream has a row of the state; a suspect has a slot of that row, which it keeps while
-it is away, so that a later visit goes on with what the former taught.
+it is away: when it comes back, it has what was learned before.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Loss:
         return self.quantile(-ERRORS_OF_90_PERCENT), self.quantile(ERRORS_OF_90_PERCENT)
 
     def quantile(self, errors: float) -> float:
-        """The share that is exceeded with the probability with which a normal value exceeds so many errors."""
+        """The share that is exceeded with the probability that a normal value is this many errors above its mean."""
         if self.mean < LEAST_LOST:
             return 0.0
         middle, spread, spared = self._mixture
@@ -197,7 +197,7 @@ class Loss:
         return self._exceeds((log(lost) - middle) / spread)
 
     def _exceeds(self, errors: float) -> float:
-        """Probability that the log of the loss is more than so many errors above its middle."""
+        """Probability that the log of the loss is more than this many errors above its middle."""
         return (1 - self.limited) * normal(-errors) + self.limited * normal(self._mixture[2] - errors)
 
     @cached_property
@@ -813,10 +813,10 @@ of a finding and for what is done first: only what can be undone at no cost."""
 
 
 def limited(small_io: float, relative: float) -> float:
-    """Probability that devices do small I/O at no cost, where this makes so much of the variance of a loss.
+    """Probability that devices do small I/O at no cost, by what this adds to the variance of a loss.
 
     ``relative`` is that part of the variance, divided by the square of the loss: what windows teach lowers it, as it
-    lowers all of the variance. ``small_io`` is the part of the loss that is not there then.
+    lowers all of the variance. ``small_io`` is the part of the loss that small I/O causes.
 
     >>> limited(1.0, 0.25), limited(1.0, 0.0), round(limited(0.5, 0.25 * 0.2), 2)
     (0.2, 0.0, 0.2)

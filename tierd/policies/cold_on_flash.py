@@ -122,7 +122,7 @@ def bytes_on(pool: str, file: StoredFile) -> int:
 
 def demotions(finding: Finding, wanted: float, cold_before: float, stored: Sequence[StoredFile], situation: Situation,
               pools: FlashSettings) -> Plan:
-    """Moves of cold files, the coldest first, until so many bytes are free.
+    """Moves of cold files, the coldest first, until this many bytes are free.
 
     First of all tierd's mirrors on flash go: the files are on disks already.
     """

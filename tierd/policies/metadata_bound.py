@@ -34,11 +34,11 @@ class Settings(Common):
     """Thresholds."""
 
     enter_wait_usec: Positive = 2000.0
-    """The finding begins if requests wait so long for a thread, on average, while threads are busy. A choice, not
+    """Mean time that requests wait for a thread, from which the finding begins if threads are busy. A choice, not
     measured on a busy MDS."""
     enter_operation_usec: Positive = 3000.0
-    """The finding begins if an operation takes so long, on average, while threads are free. A choice, not measured on a
-    busy MDS."""
+    """Mean time of an operation, from which the finding begins if threads are free. A choice, not measured on a busy
+    MDS."""
     min_operations_per_second: Positive = 200.0
     """Minimum operations of the MDTs of the MDS, and of an MDT whose device is called slow. A choice."""
 

@@ -4,9 +4,9 @@ When a file grows past a component, the MDT instantiates the next one and writes
 file half on flash and half on disk is slower than a file on disk alone (Cray, CUG 2018). The remedy is a larger first
 component for new files, sized from existing files, or no flash component.
 
-tierd enlarges the component for new files, sized from the existing files. Only layouts with one flash component before
-others change: tierd creates that form itself. Other composite layouts were set by a person on purpose. Existing
-files stay split; ``hot-small-files`` moves those that are read.
+tierd enlarges the component for new files, sized from the existing files. It changes only layouts with one flash
+component before others, the form that it creates itself. Other composite layouts were set by a person on purpose.
+Existing files stay split; ``hot-small-files`` moves those that are read.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ class Policy:
     """Whether there is one plan for each scope, none if no changelog shows where the aggressor works. Otherwise one
     plan is made for the whole file system."""
     on_by_default: bool = False
-    """Whether ``[act] on`` names it where the configuration does not say otherwise."""
+    """Whether the default of ``[act] on`` names it."""
     option: str = ""
     """What an entry in ``[act] on`` allows other policies to do: ``places small files on the MDT``."""
     place: Place | None = None
@@ -246,7 +246,7 @@ class Policy:
     def finding(self, view: View, sentence: str, evidence: Evidence | Mapping[str, float], *, job: str = "",
                 targets: Iterable[str] = (), directories: tuple[str, ...] = (), subject: str = "",
                 advice: Iterable[Advice] = (), advice_only: bool = True) -> Finding:
-        """A finding of this policy as of now. It is advice only unless it says otherwise."""
+        """A finding of this policy as of now; by default, advice only."""
         return Finding(self.name, view.now, job, "", tuple(targets), sentence, evidence,  # type: ignore[arg-type]
                        directories, advice_only, subject=subject, advice=tuple(advice))
 

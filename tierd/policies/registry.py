@@ -119,7 +119,7 @@ def default_tables() -> Tables:
 
 
 def acted_on_by_default() -> tuple[str, ...]:
-    """Kinds that ``[act] on`` has where the configuration does not say otherwise: of tierd's own policies only."""
+    """Default of ``[act] on``: kinds of tierd's own policies only."""
     return tuple(policy.name for policy in BUILT_IN if policy.on_by_default)
 
 

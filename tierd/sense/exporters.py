@@ -47,7 +47,7 @@ class ParallelFetch(Generic[Found]):
         self._pending: dict[str, Future[Found]] = {}
         """Requests that have not returned."""
         self._failed: dict[str, SourceError] = {}
-        """URLs whose last request failed or was late, and why. A wait that goes on is not a new reason."""
+        """URLs whose last request failed or was late, and why. A wait that continues is not a new reason."""
 
     def __call__(self, urls: Sequence[str]) -> tuple[dict[str, Found], dict[str, SourceError]]:
         """Results and errors by URL. Each URL has one or the other."""

@@ -176,7 +176,7 @@ class FactsCollector:
         layouts = self._layouts(directories)
         if changed := self._changed(layouts):
             self.table.begin_again(changed, now)
-            directories, seconds = self.table.recent(now)  # without what was done with the old layout
+            directories, seconds = self.table.recent(now)  # without the activity under the old layout
         facts = Facts(directories=directories, directory_seconds=seconds, latest_directories=latest,
                       latest_seconds=latest_seconds, metadata_targets=self.metadata_targets)
         with self._or_unknown("room"):

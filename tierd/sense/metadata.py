@@ -125,8 +125,8 @@ def service_of(node: str, first: Reading, last: Reading) -> MetadataService | No
 
 
 UNLISTED_FACTOR = 4.0
-"""A job counts as not listed if the changelogs have more than so many times its operations in ``job_stats``. A choice:
-the two are read at different times, so they differ in the windows in which a job begins or ends."""
+"""A job counts as not listed if the changelogs have more than this multiple of its operations in ``job_stats``. A
+choice: the two are read at different times, so they differ in the windows in which a job begins or ends."""
 LATE_RECORD_SECONDS = 15.0
 """Records this much older than the window are not those of the window: tierd catches up with missed ones. A choice."""
 

@@ -99,7 +99,7 @@ def call_each(call: Callable[[Item], Answer], items: Sequence[Item], executor: E
         return [call(item) for item in items]
     futures = [executor.submit(call, item) for item in items]
     for future in futures:
-        future.exception()  # waits: if one has raised, the others must not go on, as they may change the file system
+        future.exception()  # waits: if one has raised, the others must end first, as they may change the file system
     return [future.result() for future in futures]
 
 

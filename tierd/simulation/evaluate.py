@@ -78,7 +78,7 @@ class Verdict:
 
 
 def blames_nobody(kind: str) -> bool:
-    """Whether a finding serves a job or a pool, and tierd acts on it only where it was told to.
+    """Whether a finding serves a job or a pool, so that tierd acts on it only where the configuration allows it.
 
     Such acts do not count as acts against an innocent job.
     """

@@ -116,7 +116,7 @@ def stream(rng: Random, number: int) -> Job:
 
 
 def sizes(rng: Random, most: int = 4 * MIB) -> tuple[int, ...]:
-    """Draw the sizes of small files: one, three or twenty sizes, of at most so many bytes."""
+    """Draw the sizes of small files: one, three or twenty sizes up to a limit in bytes."""
     largest = rng.choice([size for size in (16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB) if size <= most])
     return tuple(max(4096, int(largest * rng.uniform(0.1, 1.0))) for _ in range(rng.choice((1, 3, 20))))
 

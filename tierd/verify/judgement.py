@@ -286,7 +286,7 @@ def work_ratio(act: Act, before: Sequence[Window], since: Sequence[Window]) -> f
 
 
 MAX_ABOVE_MEAN = 1.5
-"""A median of windows above so many times their mean is a mistake of the measurement, or of a job that stood still."""
+"""A median of windows above this multiple of their mean is a mistake of the measurement, or the job stood still."""
 
 
 def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], tracks: Mapping[str, StreamTrack],
@@ -314,8 +314,8 @@ def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], t
 
 def harmed_by(before: Sequence[Window], later: Sequence[Window], near: Set[str], finding: Finding,
               spared: Set[str], settings: Settings, *, operations: bool = True) -> tuple[float, dict[str, float]]:
-    """The rate of jobs on other targets than those of the finding, as a fraction of that before; and jobs that lost
-    bytes on the targets, or metadata operations anywhere, with their loss; without ``spared``.
+    """The rate of jobs on other targets, as a fraction of their rate before; and the losses of jobs that lost bytes on
+    the finding's targets, or metadata operations anywhere. Jobs in ``spared`` are left out.
     """
     was, now = compared_rates(before, later, MOVED)
     touched = jobs_on_targets((*before, *later), set(finding.targets))
@@ -378,7 +378,7 @@ MIN_OWN_WINDOWS = 3
 
 def own_rates_before(windows: Sequence[Window], rate_of: RatesOf, job: str, until: float,
                      seconds: float) -> list[float]:
-    """Rates of a job in the last windows before a time in which it was active, for so many seconds of activity.
+    """Rates of a job in the last windows before a time in which it was active: this many seconds of activity.
 
     The job may have paused since: files are moved after it has closed them.
     """

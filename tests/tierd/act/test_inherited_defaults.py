@@ -101,7 +101,7 @@ def slow(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-GOES_ON = "tierd goes on with the directories below"
+GOES_ON = "tierd continues with the directories below"
 
 
 @pytest.mark.parametrize("kills", [False, True])

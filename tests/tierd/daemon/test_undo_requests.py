@@ -151,7 +151,7 @@ def test_a_long_search_goes_on_after_a_restart(
         site.filesystem.set_default_layout(place, site.filesystem.layout("/proj/ingest"))  # as mkdir does it
     (case,) = site.service.daemon.store
     if by_hand:
-        assert "tierd goes on with the directories below" in shown(capsys, "undo", "F1", site=site)
+        assert "tierd continues with the directories below" in shown(capsys, "undo", "F1", site=site)
     else:
         case.verdict = Verdict.DID_NOT_HELP
         case.begin_undo("it did not help")

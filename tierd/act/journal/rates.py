@@ -64,7 +64,7 @@ class Moment:
 
     time: float
     seconds: float
-    """Length of the time, which ends then."""
+    """Length of the period that ends at that time."""
     rates: Mapping[str, Rates]
     earlier: float | None
     """Time of the records before; None if there are none."""

@@ -1,8 +1,8 @@
 """Removal of old records in small portions, and what outlives them: sums, and the directories of removed acts.
 
-An act is removed once it ended longer ago than ``[journal] keep_days``. These stay, however old they are: default
-layouts, default stripings and mirrors in force, acts under way or being undone (recovery needs them), acts of findings
-that hold, are cases or have waiting moves, and of each class of act the last verdicts, by which later acts are decided.
+An act is removed ``[journal] keep_days`` after its end. Acts of any age stay if they are in force as default layouts,
+default stripings or mirrors, if they are under way or being undone (recovery needs them), or if their finding holds, is
+a case or has waiting moves. The last verdicts on each class of act stay too: later acts are decided by them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PORTION_SECONDS = 1.0
 PASS_SECONDS = 3600.0
 """Time between two passes over what is old."""
 BY_AGE = ("samples", "time", 90), ("stagings", "ended_at", 30), ("scheduler_jobs", "time", 366)
-"""Tables whose rows are removed after so many days, whatever the settings, by a time, which is 0 while they are needed.
+"""Tables, the column with a time, and the days after it when rows are removed. The time is 0 while a row is needed.
 """
 JUDGEMENTS_USED = 20
 """Verdicts of a class of acts that decide about the next one; they are never removed."""

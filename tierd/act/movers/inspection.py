@@ -156,8 +156,8 @@ class Verification:
                    "until the project is set again")
         size_bytes, mtime = now.status.size_bytes, _seconds(now.status.mtime_ns)
         size_bytes_then, mtime_then = before.status.size_bytes, _seconds(before.status.mtime_ns)
-        # somebody wrote: its version says so, or else its time, whose whole seconds are why no file goes to such an
-        # engine that was modified just now
+        # somebody wrote: its version shows that, or else its time. It has whole seconds, so such an engine gets no file
+        # that was modified just now
         if version != self.copied.version if self.copied is not None else mtime != mtime_then:
             return
         if size_bytes != size_bytes_then:

@@ -2,7 +2,7 @@
 
 A changelog records that a file was opened, but not how much of it was read. Access logs are the only source for that.
 They exist on servers only, if an administrator has set ``access_log_size``. A log identifies files by FID, so tierd
-looks up the paths of the most read files now and then. Only files in a directory of a finding become candidates, and
+sometimes looks up the paths of the most read files. Only files in a directory of a finding become candidates, and
 tierd checks each again before it moves.
 """
 

@@ -232,7 +232,7 @@ class CountTables:
         self.compactions = 0
         """How often numbers have got another meaning."""
         self.layouts_since: dict[str, float] = {}
-        """When the default layout of a directory was found changed. Files made before outgrow an earlier one."""
+        """When the default layout of a directory was found changed. Older files outgrow the layout before."""
         self.shared: dict[Fid, SharedRun] = {}
         """Runs on files that are open and were shared."""
         self.shared_runs: list[SharedRun] = []

@@ -28,7 +28,7 @@ FIRST_BITS = 7
 
 
 def grown(column: Any1D, count: int) -> Any1D:
-    """The column with room for so many rows: itself, or a copy that is half as long again."""
+    """The column with room for this many rows: itself, or a copy that is half as long again."""
     if count <= len(column):
         return column
     more = np.zeros((max(count, len(column) * 3 // 2), *column.shape[1:]), column.dtype)
@@ -130,7 +130,7 @@ class KeyIndex:
         return number[first]
 
     def replace(self, keys: Words, more: int = 0) -> None:
-        """Drop all keys, and number these, which are distinct, from 0 on. There is room for so many more."""
+        """Drop all keys, and number these, which are distinct, from 0 on. There is room for as many more."""
         self._use(max(FIRST_BITS, (2 * (len(keys) + more)).bit_length()))
         self.keys, self._count = grown(self.keys, len(keys)), len(keys)
         self.keys[:len(keys)] = keys
