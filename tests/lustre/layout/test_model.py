@@ -99,13 +99,11 @@ def test_same_shape(a: Layout, b: Layout, same: bool) -> None:
 
 
 @pytest.mark.parametrize(("layout", "arguments"), [
-    (FLASH_FIRST, "-E 2M -c 1 -p flash -E -1 -c 1 -p hdd"),
     (plain(pool="hdd", stripe_count=-1), "-c -1 -p hdd"),
     (plain(stripe_count=0, pool="flash"), "-p flash"),
     (plain(stripe_offset=3), "-c 1 -i 3"),
     (plain(stripe_offset=3, objects=OBJECTS[3:]), "-c 1"),
     (plain(pattern="raid0,overstriped", stripe_count=-2), "-C -2"),
-    (plain(pool="hdd", stripe_count=2, ost_list=(4, 2)), "-c 2 -p hdd -o 4,2"),
     (plain(pattern="raid0,overstriped", stripe_count=3, ost_list=(1, 1, 2)), "-C 3 -o 1,1,2"),
     (plain(pattern="raid0,released", pool="hdd"), "-c 1 -p hdd"),
     (Layout((Component(0, M, pool="flash"), Component(M))), "-E 1M -c 1 -p flash -E -1 -c 1 -p ignore"),

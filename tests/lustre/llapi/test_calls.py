@@ -15,18 +15,12 @@ from lustre.fid import Fid
 from lustre.filesystem import Hsm, HsmFlags, Quota
 from lustre.layout.model import Component, Layout
 from lustre.layout.xattr import from_xattr
-from lustre.llapi.calls import Library
 from lustre.llapi.layouts import NO_LAYOUT, open_with_layout
 from lustre.llapi.prototypes import SYMBOLS, FidStruct, HsmStateStruct, QuotaStruct
 from tests.lustre.fake_llapi import Handle, opens
 
 RECORDED = Path(__file__).parents[2] / "captures" / "2.17.57" / "layouts"
 FID = Fid(0x200000402, 0x14)
-
-
-def test_a_missing_library_says_what_to_install() -> None:
-    with pytest.raises(LibraryMissing, match="install the Lustre client utilities"):
-        Library.load("liblustreapi-of-no-release.so.1")
 
 
 def test_a_missing_function_says_which_release_has_it() -> None:
