@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -220,14 +220,6 @@ def test_a_policy_imports_no_other_policy() -> None:
             assert all(under(each, "tierd.policies.protocol") for each in others), name
 
 
-def test_the_rule_about_policies_can_fail() -> None:
-    for text in ('if finding.kind == "cold-on-flash": pass', "from tierd.policies.imbalance import FillEvidence",
-                 "isinstance(finding.evidence, model.FillEvidence)", "from tierd.policies import statahead_waste",
-                 "say('not for rpc-size')"):
-        assert policy_words("tierd.x", text), text
-    assert not policy_words("tierd.x", "from tierd.policies.registry import policy_for\n'cold-on-flash'\n'my-striping'")
-
-
 INTEGRATION_WORDS = {
     "tierd.advised": "the title of a paper",
     "tierd.arrays": "the form of job ids",
@@ -260,13 +252,6 @@ def test_nothing_outside_an_integration_names_it() -> None:
             for words in integration_words(name, text)] == []
 
 
-def test_the_rule_about_integrations_can_fail() -> None:
-    for text in ("from tierd.integrations.slurm.source import SlurmJobs", "settings.sense.powerflex", "f(robinhood=1)",
-                 "say('set [sense.slurm]')", "def f(access_logs): pass"):
-        assert integration_words("tierd.x", text), text
-    assert not integration_words("tierd.x", '"""Slurm and others."""\nfrom tierd.integrations.registry import started')
-
-
 POSITIONAL_MAX, INIT_LINES_MAX = 5, 40
 """Arguments without a name, and lines of a constructor, which are one screen."""
 SPREAD = {"pack", "zip", "ask", "submit", "_named", "_query", "Entry"}
@@ -292,12 +277,6 @@ def test_what_a_part_needs_has_a_name() -> None:
             for wide in too_wide(name, text)] == []
 
 
-def test_the_rule_about_names_can_fail() -> None:
-    assert too_wide("tierd.x", "Gate(1, 2, 3, 4, 5, 6)")
-    assert too_wide("tierd.x", "def __init__(self):\n" + "    a = 1\n" * INIT_LINES_MAX)
-    assert not too_wide("tierd.x", "Gate(1, 2, 3, 4, 5, six=6)\nzip(1, 2, 3, 4, 5, 6)")
-
-
 def own_logging(name: str, text: str) -> list[str]:
     """Loggers of other names than that of the package, and functions that get one passed in."""
     package = ".".join(name.split(".")[:2])
@@ -315,15 +294,26 @@ def own_logging(name: str, text: str) -> list[str]:
 def test_each_package_of_tierd_has_one_logger() -> None:
     assert [wrong for name, text in modules() if under(name, "tierd") and name != "tierd.logs"
             for wrong in own_logging(name, text)] == []
-    assert own_logging("tierd.act.x", 'logging.getLogger("tierd")')
-    assert own_logging("tierd.act.x", "def move(self, say): pass")
 
 
-def test_the_rules_can_fail() -> None:
-    assert violations("exporter.x", {"tierd.model"})
-    assert violations("tierd.detect.x", {"os"})
-    assert violations("lustre.layout.model", {"ctypes"})
-    assert not violations("tierd.sense.parameters", {"lustre.parameters", "os"})
+@pytest.mark.parametrize(("rule", "broken", "kept"), [
+    (lambda imported: violations("tierd.detect.x", {imported}), ("os", "ctypes", "tierd.act.claim"), "lustre.fid"),
+    (lambda text: policy_words("tierd.x", text), (
+        'if finding.kind == "cold-on-flash": pass', "from tierd.policies.imbalance import FillEvidence",
+        "isinstance(finding.evidence, model.FillEvidence)", "from tierd.policies import statahead_waste",
+        "say('not for rpc-size')"), "from tierd.policies.registry import policy_for\n'cold-on-flash'\n'my-striping'"),
+    (lambda text: integration_words("tierd.x", text), (
+        "from tierd.integrations.slurm.source import SlurmJobs", "settings.sense.powerflex", "f(robinhood=1)",
+        "say('set [sense.slurm]')", "def f(access_logs): pass"),
+     '"""Slurm and others."""\nfrom tierd.integrations.registry import started'),
+    (lambda text: too_wide("tierd.x", text), (
+        "Gate(1, 2, 3, 4, 5, 6)", "def __init__(self):\n" + "    a = 1\n" * INIT_LINES_MAX),
+     "Gate(1, 2, 3, 4, 5, six=6)\nzip(1, 2, 3, 4, 5, 6)"),
+    (lambda text: own_logging("tierd.act.x", text), ('logging.getLogger("tierd")', "def move(self, say): pass"), ""),
+], ids=["imports", "policies", "integrations", "names", "loggers"])
+def test_a_rule_can_fail(rule: Callable[[str], list[str]], broken: tuple[str, ...], kept: str) -> None:
+    assert all(map(rule, broken))
+    assert rule(kept) == []
 
 
 def test_no_possessive_groups() -> None:

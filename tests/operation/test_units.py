@@ -59,14 +59,10 @@ def pairs(name: str) -> list[tuple[str, str]]:
     return re.findall(r"^(\w+)=(.*)$", (SYSTEMD / name).read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", UNITS)
-def test_a_unit_is_valid(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "most"), UNITS.items())
+def test_a_unit_is_valid_and_exposes_little(name: str, most: float, tmp_path: Path) -> None:
     program = PROGRAM if name == EXPORTER.name else "/opt/lustre-tierd/bin/tierd"
     assert complaints(SYSTEMD / name, program, tmp_path) == []
-
-
-@pytest.mark.parametrize(("name", "most"), UNITS.items())
-def test_a_unit_exposes_little(name: str, most: float) -> None:
     assert exposure(SYSTEMD / name) <= most
 
 
@@ -160,14 +156,10 @@ def test_tierd_notifies_is_watched_and_reloads() -> None:
 
 
 @pytest.mark.parametrize("name", ["tierd.service", "tierd@.service", "tierd-mover@.service"])
-def test_what_a_unit_says_about_another_mount_makes_it_writable(name: str) -> None:
+def test_what_moves_files_may_write_to_the_mount_and_open_them_by_fid(name: str) -> None:
     said = (SYSTEMD / name).read_text().partition("your mount point differs")[2].splitlines()[1:5]
     assert said == ["#   [Unit]", "#   RequiresMountsFor=/lustre", "#   [Service]", "#   ReadWritePaths=/lustre"]
     assert dict(pairs(name))["ReadWritePaths"].startswith("-/mnt/")
-
-
-@pytest.mark.parametrize("name", ["tierd.service", "tierd@.service", "tierd-mover@.service"])
-def test_what_moves_files_may_open_them_by_fid(name: str) -> None:
     # llapi_open_by_fid since Lustre 2.16 (LU-8585); @system-service does not have the call
     filters = [words.split() for setting, words in pairs(name) if setting == "SystemCallFilter"]
     assert "open_by_handle_at" in filters[-1]
