@@ -11,10 +11,10 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import pytest
 
@@ -23,6 +23,7 @@ from tierd.clock import SystemClock
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ROOT / ".tools" / "bin"
+Found = TypeVar("Found")
 
 
 def program(name: str) -> str:
@@ -30,6 +31,24 @@ def program(name: str) -> str:
     found = shutil.which(name) or shutil.which(name, path=str(TOOLS))
     if found is None:
         pytest.skip(f"{name} is neither on the PATH nor in .tools/bin (make tools)")
+    return found
+
+
+def output_of(name: str, *arguments: object, folder: Path | None = None) -> str:
+    """What a program of other people prints, which must succeed."""
+    command = [program(name), *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def awaited(holds: Callable[[], Found | None], seconds: float, state: Callable[[], object] = lambda: None) -> Found:
+    """What holds at last; asked for again until it is true. The state says more of what does not come about."""
+    clock = SystemClock()
+    until = clock.now() + seconds
+    while not (found := holds()):
+        assert clock.now() < until, state()
+        clock.wait(0.1)
     return found
 
 

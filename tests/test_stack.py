@@ -41,7 +41,7 @@ from stack.services import (
     grafana_environment,
     write_demonstration_rules,
 )
-from tests.servers import ROOT, TOOLS, Prometheus, fetched, output_until, program, until_ctrl_c
+from tests.servers import ROOT, TOOLS, Prometheus, awaited, fetched, output_of, output_until, program, until_ctrl_c
 from tests.tierd.sense.loopback_server import answers, answers_json, liar
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
@@ -68,7 +68,8 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
         assert ask(addresses["socket"], {"request": "status"})["paused"]
         urls = {name: found[0] for name, address in addresses.items()
                 if (found := re.findall(r"^http://127\.0\.0\.1:\d+", address))}
-        await_targets(Prometheus(urls["Prometheus"]))
+        prometheus, clock = Prometheus(urls["Prometheus"]), SystemClock()
+        awaited(lambda: len(prometheus.instant("up == 1", clock.now())) >= 2, 40)
         rules = fetched(f"{urls['Prometheus']}/api/v1/rules")["data"]["groups"]
         assert len(rules) >= 10
         assert {rule["health"] for group in rules for rule in group["rules"]} <= {"ok", "unknown"}
@@ -79,14 +80,6 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
     for url in urls.values():
         with pytest.raises(OSError, match="refused"):
             urllib.request.urlopen(url, timeout=5)
-
-
-def await_targets(prometheus: Prometheus) -> None:
-    clock = SystemClock()
-    until = clock.now() + 40
-    while len(prometheus.instant("up == 1", clock.now())) < 2:
-        assert clock.now() < until
-        clock.wait(0.2)
 
 
 def test_grafana_is_provisioned_where_there_is_one(tmp_path: Path) -> None:
@@ -128,9 +121,7 @@ def test_the_profile_has_the_same_rules_with_shorter_times(tmp_path: Path) -> No
     ranges = re.findall(r"for: (\d+)s$|tierd_interference_slowdown\[(\d+)s\]", noisy, re.MULTILINE)
     assert ranges
     assert all(int(kept or ranged) <= 30 for kept, ranged in ranges)
-    done = subprocess.run([program("promtool"), "check", "rules", *map(str, profile.glob("*.yml"))], check=False,
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    output_of("promtool", "check", "rules", *profile.glob("*.yml"))
 
 
 def test_rates_of_counters_keep_their_ranges() -> None:
@@ -213,20 +204,15 @@ def shown(renderable: object, width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [40, 80, 132])
-def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+def test_no_line_is_wider_than_the_terminal_and_those_after_the_first_are_indented(width: int) -> None:
     words = "QUEUED 125 files for migration, 104 MB (next: /proj/ingest/f39689.3.17, 524 kB), to first 1M on flash"
     story = demo.Story(25.0, BEGUN_AT, case())
-    lines = [*shown(demo.log_line(36.0, words), width),
-             *shown(demo.chart("stream, MB/s", [60.0] * 95, story.times, width), width),
+    logged = shown(demo.log_line(36.0, words), width)
+    assert {line[:8] for line in logged[1:]} <= {" " * 8}
+    lines = [*logged, *shown(demo.chart("stream, MB/s", [60.0] * 95, story.times, width), width),
              *shown(demo.summary_table(demo.summary_of(story)), width)]
     assert max(map(cell_len, lines)) <= width
     assert "104 MB" in " ".join(lines)
-
-
-def test_lines_after_the_first_are_indented() -> None:
-    first, second, *_ = shown(demo.log_line(7.0, "word " * 20), 50)
-    assert first.startswith("   7 s  word")
-    assert second.startswith("        word")
 
 
 def test_the_chart_marks_what_has_happened() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from stack.services import free_ports
 from tests.dashboards.files import ROOT
-from tests.servers import Prometheus, fetched, program, running
+from tests.servers import Prometheus, awaited, fetched, output_of, program, running
 from tests.tierd.sense.loopback_server import answers, liar
 from tierd.clock import SystemClock
 from tierd.config.settings import WebSettings
@@ -70,12 +69,12 @@ def test_the_site_gets_sums_and_no_series_of_a_client(tmp_path, clients) -> None
         running(command(rack, at_rack), f"http://127.0.0.1:{at_rack}/-/ready", tmp_path / "rack.log"),
     ):  # fmt: skip
         clock, wanted = SystemClock(), Prometheus(f"http://127.0.0.1:{at_site}")
-        until = clock.now() + WAIT_SECONDS
-        rates: list = []
-        while not (rates and all(float(one["value"][1]) > 0 for one in rates)):
-            assert clock.now() < until, (tmp_path / "rack.log").read_text()
-            clock.wait(0.2)
+
+        def rates_above_zero() -> list:
             rates = wanted.instant('rack_fs_pool:lustre_osc_read_bytes:rate5m{rack="r01"}', clock.now())
+            return rates if all(float(one["value"][1]) > 0 for one in rates) else []
+
+        rates = awaited(rates_above_zero, WAIT_SECONDS, (tmp_path / "rack.log").read_text)
         assert {one["metric"]["pool"] for one in rates} == {"flash", "disk"}
         assert all(100 < float(one["value"][1]) < 20000 * CLIENTS for one in rates)
         (of_job,) = wanted.instant("rack_fs_jobid:lustre_llite_write_bytes:rate2m", clock.now())
@@ -94,12 +93,6 @@ def test_the_site_gets_sums_and_no_series_of_a_client(tmp_path, clients) -> None
 EXAMPLE = ROOT / "alerts" / "alertmanager.yml"
 
 
-def amtool(*arguments: str) -> str:
-    done = subprocess.run([program("amtool"), *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize(("labels", "receivers"), [
     (["alertname=LustreNoisyNeighbour", "severity=warning"], "tierd,operators"),
     (["alertname=LustreUnhealthy", "severity=critical"], "on-call"),
@@ -108,7 +101,8 @@ def amtool(*arguments: str) -> str:
     (["alertname=LustreOstDegraded", "severity=warning"], "operators"),
 ])
 def test_routes_lead_to_the_receivers(labels: list[str], receivers: str) -> None:
-    assert amtool("config", "routes", "test", f"--config.file={EXAMPLE}", *labels).strip() == receivers
+    said = output_of("amtool", "config", "routes", "test", f"--config.file={EXAMPLE}", *labels)
+    assert said.strip() == receivers
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +121,8 @@ class Manager:
 
     def awaited(self, names: set[str]) -> dict[str, str]:
         """The states, once it has dealt with these."""
-        clock = SystemClock()
-        until = clock.now() + 20
-        while True:
-            states = self.states()
-            if names <= states.keys() and "unprocessed" not in states.values():
-                return states
-            assert clock.now() < until, states
-            clock.wait(0.1)
+        awaited(lambda: names <= self.states().keys() and "unprocessed" not in self.states().values(), 20, self.states)
+        return self.states()
 
 
 @pytest.fixture

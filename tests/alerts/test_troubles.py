@@ -22,7 +22,7 @@ from tests.alerts.narrowed import groups_of, order_of, read, rules_for
 from tests.alerts.site import EXPORTER, MINUTE, TIERD, Series, Site, promtool_series
 from tests.alerts.troubles import TROUBLES, Trouble
 from tests.dashboards.files import ROOT, metric_names, sources, unknown_metrics
-from tests.servers import program
+from tests.servers import output_of, program
 
 ALERTS = ROOT / "alerts"
 RUNBOOKS = ROOT / "docs" / "runbooks"
@@ -37,15 +37,8 @@ def rules(kind: str) -> list[dict[str, Any]]:
 ALERTING = rules("alert")
 
 
-def promtool(*arguments: str) -> str:
-    done = subprocess.run([program("promtool"), *arguments], capture_output=True, text=True, check=False,
-                          cwd=ALERTS / "tests")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_promtool_likes_the_rules() -> None:
-    assert "SUCCESS" in promtool("check", "rules", *map(str, RULES))
+    assert "SUCCESS" in output_of("promtool", "check", "rules", *RULES)
 
 
 def narrowed(file: Path, folder: Path) -> Iterator[Path]:
@@ -71,7 +64,7 @@ def narrowed(file: Path, folder: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("file", sorted((ALERTS / "tests").glob("*.yml")), ids=lambda file: file.stem)
 def test_alerts_fire_exactly_when_they_should(file: Path, tmp_path: Path) -> None:
     each = list(narrowed(file, tmp_path))
-    assert promtool("test", "rules", *map(str, each)).count("SUCCESS") == len(each)
+    assert output_of("promtool", "test", "rules", *each).count("SUCCESS") == len(each)
 
 
 def test_every_alert_is_seen_firing_quiet_and_resolved() -> None:

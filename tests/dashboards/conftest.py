@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +16,7 @@ from simulator.scenarios.events import Event, schedule
 from tests.alerts import site as simulated
 from tests.alerts.site import number
 from tests.dashboards.files import metric_names, recorded_rules
-from tests.servers import Prometheus, program, prometheus
+from tests.servers import Prometheus, output_of, program, prometheus
 from tests.tierd.integrations.powerflex_gateway import answering
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.config.settings import Settings
@@ -68,21 +66,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     lived.close()
     samples.write_text("\n".join((*lines, "# EOF\n")), encoding="utf-8")
     begin, end = lived.begin, lived.cluster.epoch
-    promtool(folder, "create-blocks-from", "openmetrics", "-q", str(samples), str(data))
+    output_of("promtool", "tsdb", "create-blocks-from", "openmetrics", "-q", samples, data, folder=folder)
     for level in levels(recorded_rules()):
         rules = folder / "level.yml"
         rules.write_text(yaml.safe_dump({"groups": [{"name": "level", "rules": level}]}), encoding="utf-8")
         with prometheus(folder, data) as server:
-            promtool(folder, "create-blocks-from", "rules", f"--start={begin:.0f}", f"--end={end:.0f}",
-                     f"--eval-interval={STEP_SECONDS}s", f"--url={server.url}", f"--output-dir={data}", str(rules))
+            output_of("promtool", "tsdb", "create-blocks-from", "rules", f"--start={begin:.0f}", f"--end={end:.0f}",
+                      f"--eval-interval={STEP_SECONDS}s", f"--url={server.url}", f"--output-dir={data}", rules,
+                      folder=folder)
     with prometheus(folder, data) as server:
         yield Site(server, frozenset(line.partition("{")[0] for line in lines), begin, end)
-
-
-def promtool(folder: Path, *arguments: str) -> None:
-    done = subprocess.run([program("promtool"), "tsdb", *arguments], cwd=folder, capture_output=True, text=True,
-                          check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def levels(rules: dict[str, str]) -> Iterator[list[dict[str, str]]]:

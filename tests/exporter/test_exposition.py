@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_pars
 
 from exporter import exposition
 from exporter.self_metrics import registry
-from tests.servers import program
+from tests.servers import output_of, program
 
 TREES = ["2.17.57/tree-idle", "2.17.57/tree-load-1"]
 
@@ -91,9 +91,7 @@ def test_the_documented_sum_over_jobs_is_right(tmp_path) -> None:
     }
     file = tmp_path / "test.yml"
     file.write_text(json.dumps({"rule_files": [], "evaluation_interval": "1m", "tests": [test]}))
-    command = [program("promtool"), "test", "rules", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "SUCCESS" in done.stdout, done.stdout + done.stderr
+    assert "SUCCESS" in output_of("promtool", "test", "rules", file)
 
 
 SPARSE = {"lustre_job_io_size_bytes"}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers import program, prometheus
+from tests.servers import output_of, prometheus
 from tierd.clock import SystemClock
 
 DAY_SECONDS = 90_000
@@ -24,9 +23,7 @@ def prometheus_with(folder: Path, series: Mapping[str, Callable[[int], float]]) 
         typed.add(family)
         lines += [f"{name} {value(at)} {now - DAY_SECONDS + at}" for at in range(0, DAY_SECONDS - 60, 60)]
     (folder / "day.txt").write_text("\n".join([*lines, "# EOF", ""]))
-    made = subprocess.run([program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(folder / "day.txt"),
-                           str(folder / "data")], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
+    output_of("promtool", "tsdb", "create-blocks-from", "openmetrics", "-q", folder / "day.txt", folder / "data")
     with prometheus(folder, folder / "data") as server:
         yield server.url, now
 

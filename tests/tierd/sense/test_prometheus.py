@@ -17,7 +17,7 @@ from simulator.parameters import write_parameters
 from simulator.settings import recorded_test_bed
 from stack.demo import running_exporter
 from stack.services import free_ports
-from tests.servers import body_of, program, running
+from tests.servers import awaited, body_of, program, running
 from tests.tierd.sense import expositions
 from tests.tierd.sense.clocks import NOW
 from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar, matrix
@@ -231,13 +231,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
         settings = PrometheusSettings(prometheus, 'cluster="a"', lookback_seconds=30.0)
         client = HttpClient(settings.access, 10.0, {})
         ask = PrometheusCounters(QueryApi(settings, "lustre", clock, client, 10.0, 30.0), 60.0)
-        until = clock.now() + 40
-        while True:
-            reading = ask()
-            if reading.time > after and reading.targets:
-                return reading
-            assert clock.now() < until
-            clock.wait(0.05)
+        return awaited(lambda: seen if (seen := ask()).time > after and seen.targets else None, 40)
 
     before = read(0)
     far = expositions.reading([body_of(url)], before.time)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.parameters import write_parameters
 from simulator.settings import recorded_test_bed
 from tests.alerts.site import EXPORTER, labelled
-from tests.servers import program, prometheus
+from tests.servers import output_of, prometheus
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings
@@ -61,9 +60,7 @@ def record(cluster: Cluster, seconds: float, folder: Path, scrape_seconds: float
 @contextmanager
 def kept(file: Path, folder: Path) -> Iterator[str]:
     """The URL of a Prometheus with these samples."""
-    made = subprocess.run([program("promtool"), "tsdb", "create-blocks-from", "openmetrics", "-q", str(file),
-                           str(folder / "data")], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stdout + made.stderr
+    output_of("promtool", "tsdb", "create-blocks-from", "openmetrics", "-q", file, folder / "data")
     with prometheus(folder, folder / "data") as server:
         yield server.url
 
