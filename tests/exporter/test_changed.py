@@ -72,24 +72,6 @@ def node_of(root: Path) -> Node:
     return Node(NodeSnapshot(NodeMemory(tree)), ReadStats())
 
 
-def test_only_changed_texts_are_returned(grow) -> None:
-    place = "sys/fs/lustre/osc/{}/stats".format
-    head = "snapshot_time  {}.5 secs.nsecs\n".format
-    root = grow({place(name): head(1) + f"read {name}\n" for name in "abc"})
-    node, texts = node_of(root), Texts(KIND, "stats")
-    texts.set_devices(["a", "b", "c"])
-    assert [position for position, _ in node.changed(texts)] == [0, 1, 2]
-    grow({place("a"): head(2) + "read a\n", place("b"): head(2) + "read 7\n"})
-    assert dict(node.changed(texts)) == {1: (head(2) + "read 7\n").encode()}
-    grow({place("c"): None})
-    assert dict(node.changed(texts)) == {2: None}
-    assert dict(node.changed(texts)) == {}
-    grow({place("c"): head(2) + "read c\n"})
-    assert [*dict(node.changed(texts))] == [2]
-    assert texts.set_devices(["c", "d", "a"]) == [2, None, 0]
-    assert dict(node.changed(texts)) == {}
-
-
 def test_a_text_that_could_not_be_processed_is_returned_in_the_next_pass(grow) -> None:
     root = grow({"sys/fs/lustre/osc/a/stats": "read 1\n", "sys/fs/lustre/osc/b/stats": "read 2\n"})
     node, texts = node_of(root), Texts(KIND, "stats")
@@ -98,16 +80,6 @@ def test_a_text_that_could_not_be_processed_is_returned_in_the_next_pass(grow) -
         if position == 1:
             break  # as an exception does
     assert dict(node.changed(texts)) == {1: b"read 2\n"}
-
-
-def test_quiet_devices_are_read_only_if_unknown(grow) -> None:
-    root = grow({f"sys/fs/lustre/osc/{name}/stats": "read 1\n" for name in "ab"})
-    node, texts = node_of(root), Texts(KIND, "stats")
-    texts.set_devices(["a", "b"])
-    assert [*dict(node.changed(texts, {"a"}))] == [0, 1]
-    grow({f"sys/fs/lustre/osc/{name}/stats": "read 2\n" for name in "ab"})
-    assert [*dict(node.changed(texts, {"a"}))] == [1]
-    assert [*dict(node.changed(texts))] == [0]
 
 
 KEYS = (b"\n    state: ", b"\n    inflight: ")

@@ -40,22 +40,6 @@ def filled(shared: bytes, values: tuple[int, ...], labels: bytes = b"") -> bytes
     return text
 
 
-def test_a_template_of_a_form_takes_the_labels_of_each_device() -> None:
-    shared = templates.of_samples(A, Opcode.LABELS, [b',x="1"', b',x="2"'])
-    both = packed(shared, b"no place\n")
-    devices = ((NODE, (7, 8)), (b"\x19", (9, 1 << 63)))
-    rows = [templates.Row((A, A), (both, labels, values)) for labels, values in devices]
-    lines = b'a_total{%b,x="1"} 7\na_total{%b,x="2"} 8\na_total{\x19,x="1"} 9\na_total{\x19,x="2"} %d\n'
-    assert compiled.fill_columns([row for _, row in rows]) == [lines % (NODE, NODE, 1 << 63), b"no place\nno place\n"]
-
-
-def test_each_template_takes_the_values_after_those_of_the_one_before() -> None:
-    family = packed(*[templates.of_samples(A, Opcode.LABELS, [extra]) for extra in (b"", b',x="1"')])
-    assert compiled.fill_columns([(family, b"l", (1, 2)), (family, b"m", (3, 4))]) == [
-        b"a_total{l} 1\na_total{m} 3\n", b'a_total{l,x="1"} 2\na_total{m,x="1"} 4\n',
-    ]  # fmt: skip
-
-
 def test_templates_and_rows_that_cannot_be_printed_are_refused() -> None:
     one = packed(b"\x19\n")
     assert templates.packed([b"\x19\n", b"x" * (1 << 16)]) is None
@@ -157,16 +141,6 @@ def test_grow_refuses_wrong_types(wrong: Any) -> None:
     sums, before, now = wrong
     with pytest.raises(TypeError):
         compiled.grow(sums, before, now, 1 << 40)
-
-
-def test_growth_above_the_limit_is_not_added_up() -> None:
-    for grow in (compiled.grow, compiled.plain_grow):
-        sums = [1, 2]
-        assert not grow(sums, (5, 5), (5, 15), 9)
-        assert not grow(sums, (5, 5), (5, 1 << 63), (1 << 63) - 1)
-        assert sums == [1, 2]
-        assert grow(sums, (5, 5), (5, 15), 10)
-        assert sums == [1, 12]
 
 
 def scraped(root: Path, flags: tuple[str, ...], *blocked: str) -> bytes:

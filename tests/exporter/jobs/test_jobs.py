@@ -53,13 +53,6 @@ def test_the_busiest_keep_their_series(grow, exporter, samples) -> None:
     assert b'lustre_jobs{fs="lustre",target="OST0000"} 4\n' in text
 
 
-def test_busy_jobs_get_series_and_the_rest_only_grows(grow, exporter, samples) -> None:
-    running = exporter(grow({OST: stats(reader("a", 100), reader("b", 10))}), jobs_limit=1)
-    assert by_job(samples, running.scrape("jobs")) == {"a": "100", "other": "10"}
-    grow({OST: stats(reader("a", 101), reader("b", 500))})
-    assert by_job(samples, running.scrape("jobs")) == {"b": "500", "other": "11"}
-
-
 @pytest.mark.parametrize("limit", [0, 5])
 def test_requests_of_exporters_on_clients_are_not_shown_as_a_job(grow, exporter, samples, limit: int) -> None:
     statfs, opened = (line(name, 7, 7, "usecs", []) for name in ("statfs", "open"))

@@ -125,13 +125,6 @@ def test_the_sum_is_what_the_others_did(passes, limit, idle_seconds, piece) -> N
         assert target.skipped == len(twice)
 
 
-def test_a_job_idle_from_the_first_counts_only_what_it_does_then(grow, exporter, samples) -> None:
-    running = exporter(grow({OST: stats(job("busy", 10, 9000), job("idle", 7))}), jobs_limit=1, jobs_idle_seconds=100)
-    assert reads(samples, running.scrape("jobs")) == {"busy": 10, "other": 7}
-    grow({OST: stats(job("busy", 1000, 9001), job("idle", 9, 9001))})
-    assert reads(samples, running.scrape("jobs")) == {"busy": 1000, "other": 9}
-
-
 def test_more_idle_jobs_than_are_remembered_of_those_gone_count_once(grow, exporter, samples) -> None:
     many = [f"job{number}" for number in range(2 * SPARE)]
     root = grow({OST: stats(job("busy", 10, 1000), *[job(name, 7, 1000) for name in many])})
