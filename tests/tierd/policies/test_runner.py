@@ -22,10 +22,6 @@ def weather(view: View, _: Common) -> Iterator[Finding]:
         yield replace(SEEN, time=view.now)
 
 
-def broken(_: View, __: Common) -> Iterator[Finding]:
-    raise KeyError("no such column")
-
-
 def test_a_policy_of_another_package_may_give_its_numbers_as_a_mapping() -> None:
     """The interface of policies before evidence was typed; docs/policies.md shows it."""
     def detect(view: View, _: Common) -> Iterator[Finding]:
@@ -91,12 +87,6 @@ def test_findings_hold_with_other_settings_of_their_policy_and_without_it_they_a
     without = PolicyRunner([])
     without.take_over(before)
     assert without.findings == ()
-
-
-def test_a_disabled_policy_does_not_run() -> None:
-    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, broken), Common(enabled=False))])
-    assert looks(watch, 3) == [False] * 3
-    assert watch.faults == {}
 
 
 def test_a_policy_sees_the_active_findings() -> None:

@@ -184,20 +184,8 @@ def test_without_pools_or_with_targets_in_trouble_nothing_is_found() -> None:
     assert not any(found(replace(each, conditions=in_trouble) for each in episode(small_files("m.2", 20))))
 
 
-def test_an_engine_that_takes_over_continues() -> None:
-    """After a reload of the configuration."""
-    windows, facts = episode(small_files("m.2", 20), noisy=4), Facts(pools={"hdd": TARGETS})
-    first, second = Engine(Settings()), Engine(Settings())
-    for seen in windows[:8]:
-        first.run_cycle(seen, lambda *_: (), lambda: facts)
-    second.take_over(first, ())
-    begun = [each for seen in windows[8:] for each in second.run_cycle(seen, lambda *_: (), lambda: facts).begun]
-    evidence: Any = only(begun).evidence
-    assert evidence.carrier is Carrier.ARRIVAL
-
-
 @pytest.mark.parametrize(("seconds", "count"), [(20.0, 4), (40.0, 8)])
-def test_an_engine_that_takes_over_keeps_what_its_own_verdicts_need(seconds: float, count: int) -> None:
+def test_an_engine_that_takes_over_continues_and_keeps_what_its_own_verdicts_need(seconds: float, count: int) -> None:
     """A longer judge_seconds took effect at a restart only: windows before the act were missing in each verdict."""
     windows, facts = episode(small_files("m.2", 20), noisy=10), Facts(pools={"hdd": TARGETS})
     first, second = (Engine(replace(Settings(), verify=replace(Settings().verify, judge_seconds=each)))
@@ -205,8 +193,9 @@ def test_an_engine_that_takes_over_keeps_what_its_own_verdicts_need(seconds: flo
     for seen in windows[:8]:
         first.run_cycle(seen, lambda *_: (), lambda: facts)
     second.take_over(first, ())
-    for seen in windows[8:]:
-        second.run_cycle(seen, lambda *_: (), lambda: facts)
+    begun = [each for seen in windows[8:] for each in second.run_cycle(seen, lambda *_: (), lambda: facts).begun]
+    evidence: Any = only(begun).evidence
+    assert evidence.carrier is Carrier.ARRIVAL
     assert len(second.tracks.known["s.1"].windows) == count
 
 
