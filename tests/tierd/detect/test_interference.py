@@ -188,16 +188,6 @@ def test_operations_that_are_learned_to_cost_nothing_leave_numbers() -> None:
             assert isfinite(loss.error)
 
 
-def test_a_neighbour_that_was_always_there_is_found_by_device_time_alone() -> None:
-    rng, bed = Random(1), Bed()
-    losses = run(bed, (window(n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(12)))
-    loss = found(losses[1])
-    assert (loss.carrier, loss.came_at) == (Carrier.DEVICE_TIME, 0.0)
-    (last,) = losses[-1]
-    assert last.quantile(-1.645) <= share(20) <= last.quantile(1.645)
-    assert last.quantile(1.645) - last.quantile(-1.645) > 0.3, "nothing but the prior"
-
-
 def test_small_io_that_was_always_there_surely_costs_something_where_it_waits_for_the_disks() -> None:
     unlearned = (*COSTS.covariance[:2], (0.0, 0.0, (0.6 * OPERATION_SECONDS)**2))
     rng, bed = Random(1), Bed(replace(COSTS, covariance=unlearned))
@@ -485,17 +475,6 @@ def test_a_lost_reading_and_a_window_three_times_as_long_change_nothing() -> Non
     (one,), (other,) = (bed.see(longer(30, 5.0, 20, ALONE * (1 - share(20)))) for bed in (whole, gaps))
     assert one.share == pytest.approx(other.share, abs=0.03)
     assert one.error == pytest.approx(other.error, rel=0.3)
-
-
-def test_the_model_survives_a_clock_that_goes_back() -> None:
-    rng, bed = Random(16), Bed()
-    noise = small_files("m.2", 20)
-    run(bed, (window(1000 + n, at(rng, ALONE * (1 - share(20) * (n > 8))), *([noise] if n > 8 else []))
-              for n in range(20)))
-    losses = run(bed, (window(n, at(rng, ALONE * (1 - share(20))), noise) for n in range(8)))
-    assert found(losses[-1]) is not None
-    losses = run(bed, (window(8 + n, at(rng, ALONE)) for n in range(8)))
-    assert found(losses[-1]) is None
 
 
 # whatever comes

@@ -12,7 +12,6 @@ from lustre.fid import Fid
 from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tierd.model import JobLoad, Window
-from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.own_moves import (
     BEFORE_SECONDS,
     FILE_BYTES,
@@ -88,14 +87,6 @@ def test_the_files_that_tierd_remembers_are_limited(world: World) -> None:
     for number in range(MAX_FILES + 10):
         world.echo.moved(Fid(3, number))
     assert len(world.echo.files) == MAX_FILES
-
-
-def test_the_activity_table_leaves_out_own_moves(world: World) -> None:
-    table = ActivityTable(lambda fid: "/d/a", is_echo=world.echo)
-    table.add([[Record(1, RecordType.OPEN, 1.0, target=MOVED, uid=0, nid="10.0.0.5@tcp", job_id=b"node17"),
-               Record(2, RecordType.OPEN, 1.0, target=MOVED, uid=1001, nid="10.0.0.5@tcp", job_id=b"app.1001")]])
-    assert table.of_job("node17", 0.0) == []
-    assert len(table.of_job("app.1001", 0.0)) == 1
 
 
 def test_addresses_of_a_recorded_node(capture: Unpack) -> None:

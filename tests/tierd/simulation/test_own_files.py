@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from lustre.layout.model import Component, Layout, explain
 from simulator.cluster import Cluster
 from simulator.jobs import Job
@@ -16,7 +14,6 @@ from simulator.settings import recorded_test_bed, with_nodes
 from tests.tierd.simulated import HDD, World, world
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.load import parse
-from tierd.simulation import world as simulation
 
 MIB = 1 << 20
 DATABASE = RandomWriter(job_id="db.4", path="/proj/rand/table.dat", file_bytes=64 * MIB, processes_count=8,
@@ -71,19 +68,9 @@ def test_a_shared_file_gets_a_stripe_on_each_target_once_it_is_closed(tmp_path: 
     assert layout_of(at, STRIDED.path).startswith("whole file on hdd (1 stripe)")
 
 
-@pytest.mark.parametrize("restart", [False, True])
-def test_runs_too_short_to_be_seen_while_the_file_is_open_are_learnt_from_the_changelog(
-        tmp_path: Path, restart: bool) -> None:
+def test_runs_too_short_to_be_seen_while_the_file_is_open_are_learnt_from_the_changelog(tmp_path: Path) -> None:
     short = replace(STRIDED, pieces_each=35, period_seconds=170.0)  # 35 s, until the file has more stripes
-    text = "[restripe]\noverstripe = false\nbenefit_factor = 1.0\n"
-    at = lived(tmp_path, short, 100 if restart else 330, "shared-file-contention", text)
-    if restart:
-        at.journal.close()
-        settings = parse(f"[act]\non = ['shared-file-contention']\n{text}".encode(), "t.toml")
-        again = simulation.wire(at.cluster, settings, tmp_path)
-        at = replace(at, filesystem=again.filesystem, source=again.source, gate=again.gate, undo=again.undo,
-                     journal=again.journal, daemon=again.daemon)
-        at.run(330)
+    at = lived(tmp_path, short, 330, "shared-file-contention", "[restripe]\noverstripe = false\nbenefit_factor = 1.0\n")
     assert any("FOUND shared-file-contention" in said and "in each of 2 runs of its user there" in said
                for said in at.said), at.said
     assert moves(at) == [short.path]

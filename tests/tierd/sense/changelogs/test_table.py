@@ -97,16 +97,6 @@ def test_any_name_comes_back_as_the_same_bytes(name: bytes) -> None:
     assert candidate.path.encode("utf-8", "surrogateescape") == b"/proj/in/" + name
 
 
-def test_a_job_that_gives_several_files_another_layout_is_a_mover() -> None:
-    table = filled([[r for n in range(3) for r in lived(n)]])
-    for number in range(3):
-        assert table.other_mover_in("/proj/in", 0) == ""
-        table.add([[record(RecordType.LAYOUT, number, 20.0 + number, b"lfs.1500", parent=Fid(0, 0))]])
-    assert table.other_mover_in("/proj/in", 0) == "lfs.1500"
-    assert table.other_mover_in("/proj/in", 21) == ""
-    assert table.other_mover_in("/proj/flow", 0) == ""
-
-
 def test_files_that_the_table_dropped_are_in_no_directory() -> None:
     """A job that makes files for months and removes none: what is known of it must not grow."""
     table = filled([[r for n in range(5000) for r in lived(n)]], max_files=50)
@@ -132,15 +122,6 @@ def test_activity_counts_as_recent_for_two_to_four_minutes() -> None:
         table.add([[r for n in range(files) for r in lived(1000 * now + n)]])
         seen += [activity.lately for activity in table.of_job("m.2", 0)]
     assert seen == [5, 6, 8, 2, 0, 3]
-
-
-def test_a_directory_that_is_renamed_is_known_by_its_new_path() -> None:
-    paths = dict(PATHS)
-    table = ActivityTable(lambda fid: paths[fid] if fid in paths else resolve(fid))
-    table.add([lived(1)])
-    paths[DIRECTORY] = "/proj/elsewhere"
-    table.add([[record(RecordType.RENAME, 0, 20, name=b"elsewhere", source=DIRECTORY), *lived(2, 21.0)]])
-    assert {seen.directory for seen in table.of_job("m.2", 0)} == {"/proj/in", "/proj/elsewhere"}
 
 
 def test_a_file_that_a_rename_overwrote_is_gone() -> None:
