@@ -26,7 +26,6 @@ from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
-from tierd.integrations.powerflex.source import PowerFlex
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.tallies import Tally
@@ -131,10 +130,6 @@ def failing_moves(site: Site) -> None:
         site.cluster.make_file(f"/proj/ingest/n{place}", 1 << 16)
     site.world.gate.submit([Action(ActKind.MIGRATE, nowhere, "", ("", "", ""), path=f"/proj/ingest/n{place}")
                             for place in range(30)], 1)
-
-
-def paused(site: Site) -> None:
-    site.world.gate.operating_state.pause("checking disks")
 
 
 class HeldByAnother(FilesystemClaim):
@@ -250,11 +245,6 @@ def lost_reader(_: Site) -> None:
     Heartbeats.lost = {"MDT0001"}
 
 
-def powerflex_of(cluster: Cluster) -> PowerFlex:
-    """A gateway that answers when tierd asks."""
-    return answering(VirtualClock(cluster))
-
-
 def gateway_of(site: Site) -> AnsweringGateway:
     assert isinstance(site.below.gateway, AnsweringGateway)
     return site.below.gateway
@@ -313,7 +303,7 @@ FOUR_STREAMS = [replace(STREAM, job_id=f"ior_stream.{2000 + n}", path=f"/proj/fl
 SELDOM = {"cycle_seconds": 30.0}
 """Cycles of a tierd that has no jobs to judge: two for each scrape."""
 TIERD_SITE = {"settings": ACTING, **SELDOM}
-POWERFLEX_SITE = {**TIERD_SITE, "powerflex": powerflex_of}
+POWERFLEX_SITE = {**TIERD_SITE, "powerflex": lambda cluster: answering(VirtualClock(cluster))}
 ASKING = replace(ACTING, act=replace(ACTING.act, mode=Mode.ASK))
 DRY_SITE = {"settings": replace(Settings(), act=replace(Settings().act, dry_run=True)), "dry_run": True,
             "model": FluidCluster}
@@ -378,7 +368,8 @@ TROUBLES = (
     Trouble("TierdStalled", hangs, site=TIERD_SITE),
     Trouble("TierdMovesStalled", waiting_moves, site={"settings": SLOWLY, **SELDOM}),
     Trouble("TierdBreakerOpen", failing_moves, site=TIERD_SITE),
-    Trouble("TierdPausedForLong", paused, site=TIERD_SITE),
+    Trouble("TierdPausedForLong", lambda site: site.world.gate.operating_state.pause("checking disks"),
+            site=TIERD_SITE),
     Trouble("TierdPlanWaits", lambda _: None, jobs=(*FOUR_STREAMS, replace(NOISE, start_seconds=180.0)),
             site={"settings": ASKING, "model": FluidCluster}),
     Trouble("TierdNatsDown", cluster(connected=False, trouble="no server answers"), site=TIERD_SITE),

@@ -66,12 +66,6 @@ def test_each_request_takes_time_and_more_on_a_node_full_of_others(name: str) ->
     assert 8 < took(cluster, lambda: CALLS[name](filesystem)) / idle < 12, "20 and it on two processors"
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_calls_cost_no_time_in_the_free_preset(name: str) -> None:
-    cluster, filesystem = made(PRESETS["free"])
-    assert took(cluster, lambda: CALLS[name](filesystem)) == 0.0
-
-
 @pytest.mark.parametrize("model", [Cluster, FluidCluster])
 def test_a_request_waits_behind_those_of_jobs_at_the_same_target(model: type[Cluster]) -> None:
     """Nobody else is on the node of a production machine: what remains is the queue of the MDT."""

@@ -65,7 +65,6 @@ def test_data_on_the_mdt_take_no_object_and_no_ost() -> None:
     inode = written(cluster, layout, 65536)
     assert pools(inode) == []
     assert cluster.mdts[0].stats["write_bytes"].total == 65536
-    assert cluster.mdts[0].stats["write_bytes"].total == 65536
     assert sum(ost.bulk.written_bytes for ost in cluster.osts) == 0
     inode = written(cluster, layout, 3 * MIB, name="larger")
     assert pools(inode) == ["hdd"]
@@ -141,12 +140,6 @@ def extending() -> Layout:
         Component(2 * MIB, 64 * MIB, "flash", flags=("extension",), extension_size=2 * MIB),
         Component(64 * MIB, None, "hdd"),
     ))  # fmt: skip
-
-
-def test_a_component_extends_itself_while_there_is_room() -> None:
-    inode = written(Cluster(bed()), extending(), MIB, 2 * MIB, 3 * MIB)
-    assert [(part.pool, part.extent_end) for part in inode.layout.components] == [
-        ("flash", 6 * MIB), ("flash", 64 * MIB), ("hdd", None)]  # fmt: skip
 
 
 def test_without_free_space_the_next_component_continues() -> None:
