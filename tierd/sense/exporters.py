@@ -101,7 +101,8 @@ class Answer:
 
     def after(self, before: Answer | None) -> Answer:
         """The answer after an earlier one, or that one if it is not new: a server may answer twice from one reading.
-        Targets that lost an entry are not complete: the kernel before 2.17 skips entries while it drops others.
+        Targets that lost an entry are not complete: the kernel before 2.17 skips entries while it drops others, and a
+        new entry may be an old one with another name.
         """
         if before is None:
             return self

@@ -84,7 +84,7 @@ class Step:
     def between(cls, before: Reading, after: Reading) -> Step:
         counters = CounterTable.of(after.jobs)
         more = increases(CounterTable.of(before.jobs), counters)
-        known = ~overlooked(counters, more, before)
+        known = ~overlooked(counters, more, before, after)
         return cls(replace(before, jobs={}), after.time - before.time, before.targets & after.targets,
                    counters.target[known], counters.job[known], more=more.rows(known))
 

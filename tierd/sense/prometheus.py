@@ -206,7 +206,6 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
     scrapes, (time, _) = _scrapes(whole), oldest_last_scrape(whole)
     collected = ExporterView()
     collected.targets.update(scrapes)
-    complete, ended = _complete_scrapes(whole, scrapes), dict[str, float]()
     # not those of the target's previous server and of a second scrape configuration, nor those without a job:
     # Prometheus stores no empty label
     own = [(target, job, series) for series in jobs if series.points
@@ -215,6 +214,9 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
     begun: dict[Pair, float] = {}
     for target, job, series in own:
         begun[target, job] = min(series.points[0][0], begun.get((target, job), math.inf))
+    # the kernel before 2.17 skips entries while it drops others, and a new one may be an old one with another name
+    lost = {target for target, _, series in own if series.points[-1][0] < scrapes[target].times[-1]}
+    complete = _complete_scrapes(whole, {target: seen for target, seen in scrapes.items() if target not in lost})
     for target, job, series in own:
         points, times = series.points, scrapes[target].times
         begins = bisect_left(times, begun[target, job])
@@ -223,12 +225,8 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
         value = value_at(points, time, times)
         if value is not None:
             collected.put(collected.row(target, job), series.name, tail_of(series.labels), value)
-        elif points[0][0] <= time:
-            ended[target] = max(ended.get(target, -math.inf), points[-1][0])
     for target, (_, times) in scrapes.items():
-        number = bisect_right(times, time) - 1
-        # the kernel before 2.17 skips entries while it drops others
-        if number > 0 and (target, times[number]) in complete and ended.get(target, -math.inf) < times[number - 1]:
+        if (target, times[max(0, bisect_right(times, time) - 1)]) in complete:
             collected.gauges[target][HIDDEN_JOBS[0]] = 0.0
     for series in whole:  # sorted by time: the newest value wins
         target, (at, last) = target_of(series.labels), series.points[-1]

@@ -103,7 +103,7 @@ class Reading:
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     """By full target name. Targets without a stamp were read at ``time``."""
     complete: frozenset[str] = frozenset()
-    """Targets of which all jobs are in ``jobs``, so that an entry of a later reading which is not there is new."""
+    """Targets of which ``jobs`` has all, and lost none. An entry that one such reading lacks is new in the next one."""
 
 
 def is_ost(target: str) -> bool:
@@ -170,7 +170,7 @@ def window(before: Reading, after: Reading) -> Window:
     earlier, later = CounterTable.of(before.jobs), CounterTable.of(after.jobs)
     done = increases(earlier, later)
     # if the earlier reading lacks a target, an entry that seems new may be hours old: it has no span
-    usable = done.active() & later.targets_that(spans.__contains__) & ~overlooked(later, done, before)
+    usable = done.active() & later.targets_that(spans.__contains__) & ~overlooked(later, done, before, after)
     sound = done.plausible(MAX_OPERATIONS * seconds, MAX_BYTES * seconds) & (
         np.fromiter(map(len, later.job.tolist()), np.int64, len(later)) <= MAX_JOB_ID_CHARACTERS)
     conditions = {**after.conditions, **dict.fromkeys((before.targets | after.targets) - spans.keys(), UNSEEN),
@@ -218,11 +218,11 @@ def services_of(counters: CounterTable, done: Increases, which: Bools) -> dict[s
             for target, row in targets.items()}
 
 
-def overlooked(counters: CounterTable, done: Increases, before: Reading) -> Bools:
+def overlooked(counters: CounterTable, done: Increases, before: Reading, after: Reading) -> Bools:
     """Which new entries may be older than the earlier reading, which lacks them: exporters omit idle jobs, and the
     kernel before 2.17 skips entries while it drops others. Before 2.15 none has a start. They count from now on.
     """
-    found: Bools = done.is_new & ~counters.targets_that(before.complete.__contains__)
+    found: Bools = done.is_new & ~counters.targets_that((before.complete & after.complete).__contains__)
     time = before.time - _CLOCK_SLACK_SECONDS
     found[found] = [began_before(start, time) for start in counters.start[found].tolist()]
     return found

@@ -292,13 +292,13 @@ def test_a_server_whose_clock_was_set_has_no_rate_for_a_window() -> None:
 IDLE, BEYOND = "lustre_jobs_idle", "lustre_jobs_beyond_limit"
 
 
-@pytest.mark.parametrize(("hidden", "before", "counts"), [
-    ({IDLE: 0}, "b", True), ({IDLE: 0, BEYOND: 0}, "b", True), ({}, "b", False), ({IDLE: 1}, "b", False),
-    ({IDLE: 0, BEYOND: 1}, "b", False), ({IDLE: 0}, "ab", False)])
-def test_a_new_entry_counts_if_the_answer_before_had_all_of_them(hidden: dict[str, int], before: str,
-                                                                 counts: bool) -> None:
-    """The last one: the answer before skipped an old entry, which an even earlier one had."""
-    clock, coming, of = SettableClock(), iter([before, "b", "ab"]), '{fs="l",target="OST0000"'
+@pytest.mark.parametrize(("hidden", "jobs", "counts"), [
+    ({IDLE: 0}, "b b ab", True), ({IDLE: 0, BEYOND: 0}, "b b ab", True), ({}, "b b ab", False),
+    ({IDLE: 1}, "b b ab", False), ({IDLE: 0, BEYOND: 1}, "b b ab", False), ({IDLE: 0}, "ab b ab", False),
+    ({IDLE: 0}, "b b a", False)])
+def test_a_new_entry_counts_if_the_answer_before_had_all(hidden: dict[str, int], jobs: str, counts: bool) -> None:
+    """At the end: the answer before skipped an old entry, which an even earlier one had; and an entry is renamed."""
+    clock, coming, of = SettableClock(), iter(jobs.split()), '{fs="l",target="OST0000"'
 
     def ask(urls: Sequence[str]) -> tuple[dict[str, Answer], dict[str, SourceError]]:
         lines = [*[f"{name}{of}}} {number}\n" for name, number in hidden.items()],
