@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from tierd.background import DaemonExecutor
@@ -98,11 +98,13 @@ class Answer:
     answered: float
     clock: int = 0
     """How often the exporter's clock was set since its first answer."""
+    lost: Mapping[str, float] = field(default_factory=dict)
+    """When each target last lost an entry, by this node's clock."""
 
     def after(self, before: Answer | None) -> Answer:
         """The answer after an earlier one, or that one if it is not new: a server may answer twice from one reading.
-        Targets that lost an entry are not complete: the kernel before 2.17 skips entries while it drops others, and a
-        new entry may be an old one with another name.
+        Targets that lost an entry lately are not complete: the kernel before 2.17 skips entries while it drops others,
+        and a new entry may be an old one that is back, or has another name.
         """
         if before is None:
             return self
@@ -113,8 +115,10 @@ class Answer:
         here = self.answered - before.answered
         slack = CLOCK_SLACK_SECONDS + max(before.answered - before.asked, self.answered - self.asked)
         entries = CounterTable.of(before.reading.jobs)
-        lost = entries.target[rows_in(CounterTable.of(self.reading.jobs), entries) < 0].tolist()
-        return replace(self, reading=replace(self.reading, complete=self.reading.complete.difference(lost)),
+        lost = {**before.lost, **dict.fromkeys(
+            entries.target[rows_in(CounterTable.of(self.reading.jobs), entries) < 0].tolist(), self.answered)}
+        complete = self.reading.complete - {name for name, at in lost.items() if self.answered - at <= LONGEST_SECONDS}
+        return replace(self, reading=replace(self.reading, complete=complete), lost=lost,
                        clock=before.clock + any(passed and abs(passed - here) > slack for passed in own))
 
     def stamps(self, url: str) -> dict[str, Stamp]:

@@ -226,8 +226,7 @@ class ExporterView:
     def _tail(self, tail: bytes) -> Tail:
         if len(self._tails) > MAX_TAILS:
             raise ValueError(f"more than {MAX_TAILS} operations and sizes")
-        found = self._tails[tail] = tail_of(labels_of(tail))
-        return found
+        return self._tails.setdefault(tail, tail_of(labels_of(tail)))
 
     def counters(self) -> CounterTable:
         """Counters of each job on each target, in the units of ``job_stats``. Raises ValueError for a duplicate."""
