@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,22 +23,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Run a changelog reader: it reads the MDTs whose leases it gets, counts records by job and "
                     "directory, and sends the counts to the leader of this file system through NATS. Needs [cluster] "
                     "and [reader] in the configuration, and the extra cluster.")
-    for command, run in ((moving, move), (reading, read)):
+    for command, role in ((moving, "mover"), (reading, "reader")):
         command.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                              help="configuration file of this file system")
-        command.set_defaults(serve=run)
+        command.set_defaults(serve=partial(serve, role))
 
 
-def move(settings: Settings) -> int:
-    from tierd.cluster.process import serve_mover  # noqa: PLC0415
+def serve(role: str, settings: Settings) -> int:
+    from tierd.cluster.process import serve_mover, serve_reader  # noqa: PLC0415
 
-    return serve_mover(settings)
-
-
-def read(settings: Settings) -> int:
-    from tierd.cluster.process import serve_reader  # noqa: PLC0415
-
-    return serve_reader(settings)
+    return serve_reader(settings) if role == "reader" else serve_mover(settings)
 
 
 def candidate(settings: Settings, clock: SystemClock) -> Candidate | None:

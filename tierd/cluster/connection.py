@@ -31,6 +31,7 @@ from nats.js.api import (
     RetentionPolicy,
     StorageType,
     StreamConfig,
+    StreamInfo,
     StreamState,
 )
 from nats.js.errors import APIError, KeyNotFoundError, KeyWrongLastSequenceError, NoStreamResponseError, NotFoundError
@@ -144,9 +145,7 @@ class Bucket:
 
     def all(self) -> dict[str, bytes]:
         async def ask(_: float) -> list[str]:
-            info = await self._connection.jetstream.stream_info(f"KV_{self._name}", subjects_filter=f"{prefix}>")
-            if info.cluster is not None and not info.cluster.leader:
-                raise NoStreamResponseError  # a server without the others answers too, and sees keys expire
+            info = await self._connection.stream_info(f"KV_{self._name}", subjects_filter=f"{prefix}>")
             return sorted(subject.removeprefix(prefix) for subject in info.state.subjects or {})
 
         prefix = f"$KV.{self._name}."
@@ -221,12 +220,8 @@ class Connection:
             retention=RetentionPolicy.WORK_QUEUE if work_queue else RetentionPolicy.LIMITS,
             duplicate_window=DUPLICATE_SECONDS, max_age=max_age_seconds or None, max_bytes=max_bytes,
             discard=DiscardPolicy.NEW if max_bytes > 0 else DiscardPolicy.OLD)
-
-        async def declare(_: float) -> None:
-            exists = await self._exists(name)
-            await (self.jetstream.update_stream if exists else self.jetstream.add_stream)(config)
-
-        self.call(declare)
+        change = self.jetstream.update_stream if self.has_stream(name) else self.jetstream.add_stream
+        self.call(lambda _: change(config))
 
     def declare_consumer(self, stream: str, name: str, subject: str, *, at_once: int, ack_wait_seconds: float,
                          max_deliver: int = -1) -> None:
@@ -241,15 +236,13 @@ class Connection:
 
     def declare_bucket(self, name: str, replicas: int, ttl_seconds: float = 0.0) -> None:
         """Create the bucket if it does not exist. ``ttl_seconds`` after its last change a key vanishes; 0 keeps it."""
-        async def declare(_: float) -> None:
-            if not await self._exists(f"KV_{name}"):
-                await self.jetstream.add_stream(StreamConfig(
-                    name=f"KV_{name}", subjects=[f"$KV.{name}.>"], num_replicas=replicas,
-                    storage=StorageType.FILE, max_msgs_per_subject=1, max_age=ttl_seconds or None,
-                    allow_rollup_hdrs=True, deny_delete=True, discard=DiscardPolicy.NEW, allow_direct=False,
-                    duplicate_window=min(DUPLICATE_SECONDS, ttl_seconds or DUPLICATE_SECONDS)))
-
-        self.call(declare)
+        config = StreamConfig(
+            name=f"KV_{name}", subjects=[f"$KV.{name}.>"], num_replicas=replicas, storage=StorageType.FILE,
+            max_msgs_per_subject=1, max_age=ttl_seconds or None, allow_rollup_hdrs=True, deny_delete=True,
+            discard=DiscardPolicy.NEW, allow_direct=False,
+            duplicate_window=min(DUPLICATE_SECONDS, ttl_seconds or DUPLICATE_SECONDS))
+        if not self.has_stream(f"KV_{name}"):
+            self.call(lambda _: self.jetstream.add_stream(config))
 
     def bucket(self, name: str) -> Bucket:
         """A bucket that another process has declared."""
@@ -367,18 +360,24 @@ class Connection:
         self.call(remove)
 
     def has_stream(self, name: str) -> bool:
-        return self.call(lambda _: self._exists(name))
+        async def exists(_: float) -> bool:
+            try:
+                await self.stream_info(name)
+            except NotFoundError:
+                return False
+            return True
 
-    async def _exists(self, stream: str) -> bool:
-        try:
-            await self.jetstream.stream_info(stream)
-        except NotFoundError:
-            return False
-        return True
+        return self.call(exists)
+
+    async def stream_info(self, name: str, **wanted: Any) -> StreamInfo:
+        info = await self.jetstream.stream_info(name, **wanted)
+        if info.cluster is not None and not info.cluster.leader:
+            raise NoStreamResponseError  # a server without the others answers too, and sees keys expire
+        return info
 
     def stream_state(self, name: str) -> tuple[str, StreamState]:
         """When NATS made the stream, which another one of its name has otherwise, and its state."""
-        found = self.call(lambda _: self.jetstream.stream_info(name))
+        found = self.call(lambda _: self.stream_info(name))
         return str(found.created), found.state
 
     def delivered_sequence(self, stream: str, consumer: str) -> int:

@@ -48,6 +48,8 @@ class Candidate:
         self.connection = connection
         self.names = Names(fsname)
         self._follower: JournalFollower | None = None
+        self.nats_answers = False
+        """Whether enough servers of NATS answered the last attempt to lead. One without the others is connected too."""
         self._reported = ""
         self._key = ""
         fields = dict(part.partition("=")[::2] for part in claim.holder.split())
@@ -72,8 +74,8 @@ class Candidate:
             return True
         with ExitStack() as serving:
             try:
-                server = StandbyServer(self._settings, self.names.fs, lambda: self.standby,
-                                       lambda: self.connection.connected, now=self._clock.now, web_config=web_config)
+                server = StandbyServer(self._settings, self.names.fs, lambda: self.standby, lambda: self.nats_answers,
+                                       now=self._clock.now, web_config=web_config)
                 serving.callback(server.close)
             except OSError as error:
                 log.warning("this standby has no socket and no port: %s", error)
@@ -92,6 +94,7 @@ class Candidate:
                 follower = self._follower = self._follower or JournalFollower(
                     self.connection, self.names, Path(self._settings.act.journal), partial(read_key, self.claim.folder))
                 self._follow(follower)  # before the claim: whoever cannot follow must not lead
+                self.nats_answers = True
                 why = self.claim.hold()
                 if why is not None:
                     self._describe(follower)
@@ -109,6 +112,7 @@ class Candidate:
                     raise
         except (OSError, ValueError) as error:
             why_not = str(getattr(error, "strerror", None) or error)
+            self.nats_answers &= not isinstance(error, BrokerError)
             self._report(f"this tierd cannot lead: {why_not}")
             if isinstance(error, JournalError) and self._follower is not None:
                 self._follower.close()  # it is opened again: an administrator may replace the file

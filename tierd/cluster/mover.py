@@ -101,6 +101,7 @@ class Mover:
         self._threads: list[threading.Thread] = []
         self.stopped = ""
         """Why this mover begins no file; "" while it works."""
+        self._trouble = ""
         self.under_way: Counter[str] = Counter()
         self.results: Counter[str] = Counter()
         self.redelivered = self.refused = self.copied_bytes = 0
@@ -125,7 +126,7 @@ class Mover:
 
     @property
     def doing(self) -> str:
-        return f"stopped: {self.stopped}" if self.stopped else self.connection.trouble or "at work"
+        return f"stopped: {self.stopped}" if self.stopped else self.connection.trouble or self._trouble or "at work"
 
     def stop(self) -> None:
         self._ending.set()
@@ -140,9 +141,9 @@ class Mover:
         while not self._ending.is_set():
             try:
                 found = "" if self._held() or self.clock.monotonic() < self._rest_until else self.step()
-            except BrokerError as error:
-                log.warning("NATS: %s", error.strerror or error)
-                found = ""
+                self._trouble = ""
+            except BrokerError as error:  # each thread meets it twice a second
+                self._trouble, found = str(error.strerror or error), ""
             except Exception as error:  # what a mover does not understand, it must not repeat
                 self._stop_itself(f"a defect of the mover: {type(error).__name__}: {error}")
                 raise

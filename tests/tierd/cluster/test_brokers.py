@@ -12,6 +12,7 @@ import pytest
 from stack.services import free_ports
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, over_nats
+from tests.tierd.cluster.test_standing_by import node
 from tierd.cluster.connection import BrokerRefused
 from tierd.cluster.messages import Names
 from tierd.refusal import Reason
@@ -123,6 +124,10 @@ def test_one_of_three_servers_may_fail_and_two_may_not(brokers: list[Broker], tm
         until(alone, "the server that is left knows of no leader", 60)
         with pytest.raises(BrokerRefused):  # it answers without one, and its keys expire
             connection.bucket(standbys).all()
+        standby = node(tmp_path, brokers[2], world.names.fs, "b")
+        until(lambda: not standby.step() and not standby.nats_answers, "a standby could not lead", 60)
+        assert standby.connection.connected
+        standby.close()
         assert reason(world) == Reason.NO_BROKER
         state = dispatch.state()
         assert (state.connected, bool(state.trouble)) == (False, True)  # TierdNatsDown

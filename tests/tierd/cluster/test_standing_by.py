@@ -162,7 +162,7 @@ class Page:
 
 def serving(node: Candidate, folder: Path) -> StandbyServer:
     settings = Settings(act=ActSettings(socket=f"{folder}/tierd.sock"), web=replace(Settings().web, port=0))
-    return StandbyServer(settings, node.names.fs, lambda: node.standby, lambda: node.connection.connected,
+    return StandbyServer(settings, node.names.fs, lambda: node.standby, lambda: node.nats_answers,
                          now=SystemClock().now)
 
 
@@ -193,6 +193,7 @@ def test_a_standby_shows_who_leads_and_how_far_its_copy_is(
     assert f'tierd_leader_generation{{fs="{fs}"}} 1.0' in text
     assert f'tierd_journal_copy_behind_messages{{fs="{fs}"}} 0.0' in text
     assert f'tierd_standby_problem{{fs="{fs}"}} 0.0' in text
+    assert f'tierd_nats_up{{fs="{fs}"}} 1.0' in text
     second.connection.close()  # without NATS it could not lead
     assert not second.step()
     assert page.get("/-/ready")[0] == 503
