@@ -58,7 +58,7 @@ def test_the_page_shows_the_remediation(port: Port, browser: Browser, scripts: b
     root = browser.call("DOM.getDocument", depth=-1)["root"]["nodeId"]
     shown = browser.call("DOM.getOuterHTML", nodeId=root)["outerHTML"]
     for words in ("DRY RUN", "&lt;b&gt;s.1&lt;/b&gt;: it would win too little",
-                  "s.1 has 80% of its usual throughput", "Cannot see: MDT0000: &lt;gap&gt; &amp; loss",
+                  "s.1 has 80% of its usual throughput", "Cannot: MDT0000: &lt;gap&gt; &amp; loss",
                   "judging: the throughput of the victim is measured",
                   "To change that: lower benefit.min_gain", "Stalled: no move has ended for 70 s", "alice (1)",
                   "86% of the loss regained (71% to 102%)", "closed: helped; kept",

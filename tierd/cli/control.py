@@ -95,17 +95,17 @@ def run_history(chosen: argparse.Namespace) -> int:
 
 
 def headline(answer: answers.StatusAnswer) -> str:
-    if answer.paused:
-        doing = f"PAUSED: {answer.paused} (tierctl resume ends the pause)"
-    elif answer.held:
-        doing = f"HELD: {answer.held}"
-    elif answer.draining:
-        rest = f"{count_of(answer.waiting_moves, 'move')} left" if answer.waiting_moves else "the queue is empty"
-        doing = f"DRAINING: {answer.draining}; {rest} (tierctl resume ends the drain)"
-    else:
-        doing = "running"
+    word, why = answer.restraint
+    rest = f"{count_of(answer.waiting_moves, 'move')} left" if answer.waiting_moves else "the queue is empty"
+    more = {"PAUSED": " (tierctl resume ends the pause)", "DRAINING": f"; {rest} (tierctl resume ends the drain)"}
+    doing = f"{word}: {why}{more.get(word, '')}" if word else "running"
     dry = ", dry run: nothing is changed" if answer.dry_run else ""
     return f"{doing}; mode {answer.mode}{dry}"
+
+
+def fault_lines(answer: answers.StatusAnswer) -> list[str]:
+    """The faults that the headline does not name."""
+    return [f"CANNOT: {words}" for words in answer.faults.values() if words != answer.blocked]
 
 
 def status_from_json(data: answers.Json) -> answers.StatusAnswer | answers.StandbyAnswer:
@@ -120,7 +120,7 @@ def status_lines(answer: answers.StatusAnswer | answers.StandbyAnswer) -> list[s
                 f"{copy_text(answer)} (message {answer.position})"]
     lines = [headline(answer)]
     lines += [f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes]
-    lines += [f"CANNOT: {words}" for words in answer.faults.values()]
+    lines += fault_lines(answer)
     lines += [f"source {source.name}: {source.state}" for source in answer.sources]
     age = f", {duration_text(answer.time - answer.last_cycle)} ago" if answer.last_cycle else ""
     lines.append(f"last reading {time_text(answer.last_cycle)}{age}")

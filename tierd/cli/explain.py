@@ -16,7 +16,7 @@ from operator import itemgetter
 from tierd.acts import ORDER_KINDS, ActKind
 from tierd.cli import client
 from tierd.cli.client import time_text, user_lines
-from tierd.cli.control import headline, not_done_lines
+from tierd.cli.control import fault_lines, headline, not_done_lines
 from tierd.daemon import answers
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import verdict_text
@@ -213,8 +213,7 @@ PLAN_NAPS_SECONDS = (0.05, 0.1, 0.2, 0.4, *[1.0] * 20)
 def plan_lines(answer: answers.PlanAnswer) -> list[str]:
     """The lines of ``tierctl plan``: for each finding the steps, the steps its mode excludes, and refusals."""
     state = answer.status
-    lines = [headline(state)]
-    lines += [f"CANNOT: {words}" for words in state.faults.values()]
+    lines = [headline(state), *fault_lines(state)]
     if answer.problem:
         lines.append(answer.problem)
     if answer.being_made_seconds is not None:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tierd.cli.client import time_text
-from tierd.cli.control import headline, queue_line
+from tierd.cli.control import fault_lines, headline, queue_line
 from tierd.daemon.answers import AboutAnswer, Json, MomentAnswer, RateRow, StatusAnswer, TopAnswer
 from tierd.text import bytes_text, duration_text, printable
 
@@ -214,9 +214,8 @@ Source = Now | Past
 
 def head_now(answer: TopAnswer) -> list[Text]:
     """What tierd does, and what it has found."""
-    held = answer.held or answer.draining
-    parts = [Text(printable(f"tierd {headline(answer)}"), "bold red" if held else "bold")]
-    parts += [Text(printable(f"CANNOT: {words}"), "bold red") for words in answer.faults.values()]
+    parts = [Text(printable(f"tierd {headline(answer)}"), "bold red" if answer.restraint[0] else "bold")]
+    parts += [Text(printable(line), "bold red") for line in fault_lines(answer)]
     parts.append(Text(f"last reading {time_text(answer.last_cycle)}, over {answer.seconds:.0f} s; "
                       f"{queue_line(answer)}, {bytes_text(answer.moved_bytes)} moved"))
     serious = [f for f in answer.findings if not f.advice_only]

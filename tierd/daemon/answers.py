@@ -355,20 +355,24 @@ class OperatingStateAnswer(ChangeAnswer, frozen=True, kw_only=True):
     paused: str
     held: str
     draining: str
+    blocked: str = ""
+    """A fault with which tierd cannot act."""
     waiting_moves: int
     waiting_bytes: int
 
     @property
+    def restraint(self) -> tuple[str, str]:
+        """What keeps tierd from acting, as a word and its reason in words: the first of several. Empty: nothing."""
+        every = {"PAUSED": self.paused, "CANNOT ACT": self.blocked, "HELD": self.held, "DRAINING": self.draining}
+        return next((each for each in every.items() if each[1]), ("", ""))
+
+    @property
     def lines(self) -> list[str]:
-        if self.paused:
-            return [f"paused: {self.paused}",
-                    "the current move finishes; after that only tierctl undo changes anything"]
-        if self.held:
-            return [f"still held: {self.held}"]
-        if self.draining:
-            left = f"{count_of(self.waiting_moves, 'move')} left, {bytes_text(self.waiting_bytes)}"
-            return [f"draining: {self.draining}", left if self.waiting_moves else "the queue is empty"]
-        return ["running"]
+        word, why = self.restraint
+        left = f"{count_of(self.waiting_moves, 'move')} left, {bytes_text(self.waiting_bytes)}"
+        more = {"PAUSED": ["the current move finishes; after that only tierctl undo changes anything"],
+                "DRAINING": [left if self.waiting_moves else "the queue is empty"]}
+        return [f"{word.lower()}: {why}", *more.get(word, [])] if word else ["running"]
 
 
 class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={

@@ -25,7 +25,7 @@ from tierd.detect.device_time import TargetTime
 from tierd.engine import Engine
 from tierd.model import Finding, Window
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
-from tierd.refusal import Reason, sentence_of
+from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector, LearntRuns
 from tierd.sense.file_walks import Inventory, UnevenPools
@@ -46,6 +46,9 @@ RUNS_STATE = "shared_runs"
 """Name of the runs on shared files in the journal."""
 COSTS_STATE = "service_costs"
 """Name of these costs in the journal."""
+BLOCKING = {"blind": Reason.UNREADABLE, "mover": Reason.OTHER_MOVER, "claim": Reason.CLAIM_HELD,
+            "nats": Reason.NO_BROKER, "changelog": Reason.UNREADABLE, "opt-outs": Reason.OPT_OUT_UNREADABLE}
+"""Faults with which no act starts."""
 LEARNING_WINDOWS = 4
 """Windows before costs of service and the usual throughput of a stream mean something."""
 
@@ -269,10 +272,13 @@ class Daemon:
         """Whether the last window is the present. While the counters cannot be read, its values would last."""
         return not (self.observer.blind or self.stale_for)
 
-    def blocking_faults(self, *, of_orders: bool = False) -> tuple[str, ...]:
-        """Faults of sources that keep acts from starting at present, or only those that stop orders too."""
-        names = "blind", "mover", "claim", "nats", *(() if of_orders else ("changelog",))
-        return tuple(self.faults[name] for name in names if name in self.faults)
+    def blocked_by(self, *, of_orders: bool = False) -> Iterator[Refusal]:
+        """Faults that keep acts from starting at present, or only those that stop orders too."""
+        yield from (Refusal(reason, words) for name, reason in BLOCKING.items()
+                    if (words := self.faults.get(name)) and not (of_orders and name == "changelog"))
+        if self.stale_for:
+            yield Refusal(Reason.UNREADABLE, f"the last reading of the counters is {self.stale_for:.0f} s old: no acts "
+                          "start before the next")
 
     @property
     def may_begin(self) -> bool:

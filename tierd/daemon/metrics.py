@@ -29,7 +29,7 @@ from tierd.daemon.states import FOUND, State
 from tierd.extensions import Extension
 from tierd.integrations.protocol import Source
 from tierd.policies.registry import kinds_of_slowdowns
-from tierd.refusal import PLAN_REASONS
+from tierd.refusal import PLAN_REASONS, Reason
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceAge
 from tierd.text import printable, short_name
@@ -210,7 +210,7 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
 def source_metrics(daemon: Daemon, sources: Sequence[SourceAge]) -> Iterator[Metric]:
     yield gauges("tierd_source_blind", "Whether the source cannot be read (1) or can be read (0). tierd does not act"
                  " while a source cannot be read.", "source",
-                 {"counters": "blind" in daemon.faults, "changelog": "changelog" in daemon.faults})
+                 {"counters": not daemon.sees, "changelog": "changelog" in daemon.faults})
     yield gauges("tierd_source_age_seconds", "Age of the latest data of the source, by the source's own timestamps"
                  " where it has them. +Inf means no data yet.", "source",
                  {source.name: source.age_seconds for source in sources})
@@ -267,16 +267,14 @@ def hindrance(daemon: Daemon, case: Case) -> str:
     gate = daemon.parts.gate
     if gate.dry_run:
         return "dry-run"
-    if (held := gate.operating_state.last_held) is not None:
-        return str(held.reason)
+    advice = any(finding.key == case.key and finding.advice_only for finding in daemon.findings)
+    held = gate.operating_state.last_held or (None if advice else next(daemon.blocked_by(), None))
+    if held is not None:
+        return "source" if held.reason is Reason.UNREADABLE else str(held.reason)
     if case.state:
         return ""
-    if gate.operating_state.draining:
-        return "draining"
-    if any(finding.key == case.key and finding.advice_only for finding in daemon.findings):
-        return "advice"
-    if daemon.blocking_faults():
-        return "source"
+    if gate.operating_state.draining or advice:
+        return "draining" if gate.operating_state.draining else "advice"
     refusals = daemon.remediations.refusals(case.key)
     return str(refusals[0].reason) if refusals else ""
 

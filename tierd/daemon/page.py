@@ -234,11 +234,10 @@ class Notice:
 
 
 def operating_state(state: answers.StatusAnswer) -> Notice:
-    """Whether tierd acts, or what holds acts back; the first of pause, hold, drain, dry run and observe."""
-    holds = (("PAUSED", "paused", state.paused), ("HELD", "held", state.held), ("DRAINING", "held", state.draining))
-    for word, kind, reason in holds:
-        if reason:
-            return Notice(kind, word, f"{reason}. tierd starts no new acts.")
+    """Whether tierd acts, or what holds acts back; the first of pause, fault, hold, drain, dry run and observe."""
+    word, why = state.restraint
+    if word:
+        return Notice("paused" if state.paused else "held", word, f"{why}. tierd starts no new acts.")
     if state.dry_run:
         return Notice("dry", "DRY RUN", "tierd plans and records acts. It changes nothing.")
     modes = {state.mode, *(scope.mode for scope in state.scopes)}

@@ -233,7 +233,7 @@ class ReadingRequests:
         holds = [state.last_held] if state.last_held else []
         if not holds and state.draining:
             holds = [Refusal(Reason.PAUSED, f"tierd is draining: {state.draining}")]
-        holds += [Refusal(Reason.UNREADABLE, fault) for fault in self._daemon.blocking_faults()]
+        holds += self._daemon.blocked_by()
         if not refusals and not holds and not any(case.state and case.key == key for case in view.cases):
             return (Refusal(Reason.NOTHING_TO_DO, "not planned yet; tierd plans in the next seconds"),)
         return (*refusals, *(hold for hold in holds if hold not in refusals))
@@ -275,7 +275,7 @@ class ReadingRequests:
         gate, state = self._gate, self._gate.operating_state
         return answers.OperatingStateAnswer(
             paused=state.paused, held=sentence_of(state.last_held), draining=state.draining, waiting_moves=gate.waiting,
-            waiting_bytes=gate.queue.size_bytes)
+            waiting_bytes=gate.queue.size_bytes, blocked=sentence_of(next(self._daemon.blocked_by(), None)))
 
     def _status(self, cases: Sequence[answers.Case] = ()) -> answers.StatusAnswer:
         view, gate, settings, now = self.snapshot, self._gate, self._settings, self._clock.now()
@@ -407,7 +407,7 @@ class ReadingRequests:
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts, state = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values()), gate.operating_state
         waits = ("tierd is in a dry run" if gate.dry_run and not drain.preview else
-                 "; ".join(self._daemon.blocking_faults(of_orders=True))
+                 "; ".join(map(sentence_of, self._daemon.blocked_by(of_orders=True)))
                  or sentence_of(state.last_held or gate.queue.delay_of(drain.key)) or state.draining)
         return answers.DrainRow.of(
             drain, order=drain.finding, position=drain.after, queued_moves=gate.queue.waiting_for(drain.key),

@@ -363,20 +363,15 @@ STALLED_SECONDS = 60.0
 
 
 def stalled_sentences(daemon: Daemon, activities: Sequence[Activity], now: float) -> list[str]:
-    """A sentence for each activity that is stalled or late, with the reason."""
-    found, gate = [], daemon.parts.gate
-    if daemon.stale_for:
-        found.append(f"the last reading of the counters is {daemon.stale_for:.0f} s old: no acts start before the next")
-    moving = next((each for each in activities if each.name == "move"), None)
+    """A sentence if moves are stalled, with the reason."""
+    gate, moving = daemon.parts.gate, next((each for each in activities if each.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
-    if gate.waiting and idle > STALLED_SECONDS and not gate.queue.gives_way:
-        why = (sentence_of(gate.operating_state.last_held) or next(iter(daemon.blocking_faults()), "")
-               or gate.queue.waits_for)
-        if not why and moving is not None and moving.begun_at:
-            why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"
-        why = why or "the reason is not known"
-        found.append(f"no move has ended for {idle:.0f} s while {gate.waiting} are queued: {why}")
-    return found
+    if not gate.waiting or idle <= STALLED_SECONDS or gate.queue.gives_way:
+        return []
+    why = sentence_of(gate.operating_state.last_held or next(daemon.blocked_by(), None)) or gate.queue.waits_for
+    if not why and moving is not None and moving.begun_at:
+        why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"
+    return [f"no move has ended for {idle:.0f} s while {gate.waiting} are queued: {why or 'the reason is not known'}"]
 
 
 def socket_options(path: str) -> str:

@@ -72,6 +72,8 @@ def test_a_case_has_the_reason_why_nothing_is_done(tmp_path: Path, reason: str) 
     assert metrics.get_sample_value("tierd_observes_only", {"fs": "lustre"}) == (reason == "mode")
     of_now = "tierd_victim_bytes_per_second", "tierd_interference_slowdown", "lustre_target_utilisation_ratio"
     assert all(family(metrics, name).samples for name in of_now)
+    at.daemon.log.fault("claim", "of this test")
+    assert case(metrics)["reason"] == ("claim-held" if reason == "mode" else reason)
     events.exporter_unreachable(at.cluster)
     at.run(until=at.cluster.now + 20)
     assert not any(family(metrics, name).samples for name in of_now), "they would alert for as long as nothing is seen"
