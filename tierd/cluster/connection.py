@@ -406,7 +406,7 @@ class Connection:
             raise self._as_broker_error(error) from error
 
     def _as_broker_error(self, error: Exception, subject: str = "") -> BrokerError:
-        if isinstance(error, KeyWrongLastSequenceError):
+        if isinstance(error, KeyWrongLastSequenceError | KeyNotFoundError):  # the latter expired while it was compared
             return WrongRevision(None, f"NATS: {error}")
         if isinstance(error, APIError | NoStreamResponseError | NoRespondersError | MaxPayloadError):
             bare = isinstance(error, APIError) and not error.description  # as while the servers choose who leads

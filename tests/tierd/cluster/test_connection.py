@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from nats.js.errors import KeyNotFoundError
 
 from tests.tierd.cluster.broker import Broker, connected, new_fsname, taken_from, until
 from tierd.cluster.connection import (
@@ -53,6 +54,14 @@ def test_keys_are_compared_and_set(connection: Connection) -> None:
         with pytest.raises(WrongRevision):
             bucket.update("leader", b"b", last)
     assert bucket.all() == {"leader": b"a2"}
+
+
+def test_a_key_that_expires_while_it_is_compared_is_not_set(connection: Connection) -> None:
+    async def create(_: float) -> int:
+        raise KeyNotFoundError  # as KeyValue.create of nats-py 2.16, which looks at the key that was in the way
+
+    with pytest.raises(WrongRevision):
+        connection.call(create)
 
 
 def test_without_a_server_nothing_is_sent() -> None:
