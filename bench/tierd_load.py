@@ -15,8 +15,7 @@ from random import Random
 
 import numpy as np
 
-from lustre.changelog.decode import EXTRA, JOB_ID, NID, OWNER, TYPE_FLAG_BITS, VERSION, form
-from lustre.changelog.record import RecordType
+from lustre.changelog.record import EXTRA, JOB_ID, NID, OWNER, TYPE_FLAG_BITS, VERSION, RecordType, form
 from lustre.fid import Fid
 from simulator.servers.changelog_bytes import nid_bytes
 from tierd.loads import Bools, Columns, Floats, texts

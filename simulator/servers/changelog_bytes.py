@@ -1,11 +1,10 @@
 """Encodes changelog records in the binary form of the character device. The simulator and the tests use it.
 
 A record is a packed little-endian struct of 64 bytes, then the extensions that its flags announce
-(:mod:`lustre.changelog.decode` lists them), then the name. A name may hold any byte but NUL and ``/``. A rename carries
+(:mod:`lustre.changelog.record` lists them), then the name. A name may hold any byte but NUL and ``/``. A rename carries
 the new name, a NUL and the old name.
 
->>> from lustre.changelog.decode import decode
->>> from lustre.changelog.record import RecordType
+>>> from lustre.changelog.record import RecordType, decode
 >>> from lustre.fid import Fid
 >>> record = Record(7109, RecordType.RENAME, 1795218512.5, parent=Fid(0x200000402, 0x7b0), name=b"a2",
 ...                 source=Fid(0x200000402, 0x7b1), source_parent=Fid(0x200000402, 0x7b0), source_name=b"a",
@@ -23,13 +22,14 @@ import struct
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
-from lustre.changelog.decode import (
+from lustre.changelog.record import (
     EXTRA,
     JOB_ID,
     JOB_ID_BYTES,
     NAME_BYTES_MAX,
     NID,
     NID_LARGE,
+    NO_FID,
     OPEN,
     OWNER,
     RENAME,
@@ -39,9 +39,9 @@ from lustre.changelog.decode import (
     VERSION,
     XATTR,
     XATTR_BYTES,
+    Record,
     form,
 )
-from lustre.changelog.record import NO_FID, Record
 from lustre.nid import ANY, IP_NETWORKS, LARGE, NUMBER_NETWORKS, SMALL
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import Record, RecordType
+from lustre.changelog.record import Record, RecordType, decode
 from tests.acceptance.site import Site, long_ago
 from tierd.act.movers.moves import Move, Mover, MoveResult
 from tierd.daemon.process import mounted_marks

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import RecordType
+from lustre.changelog.record import RecordType, decode
 from lustre.errors import LustreError
 from lustre.layout.directory import DefaultStriping, same_default
 from lustre.layout.model import EOF, Component, Layout, pools_of, same_shape

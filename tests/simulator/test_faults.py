@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import RecordType
+from lustre.changelog.record import RecordType, decode
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem

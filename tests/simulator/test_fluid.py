@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import RecordType
+from lustre.changelog.record import RecordType, decode
 from lustre.errors import copied_before
 from lustre.formats import job_stats
 from lustre.layout.model import Component, Layout

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import RecordType
+from lustre.changelog.record import RecordType, decode
 from lustre.layout.model import Component, Layout
 from simulator.clients.mount import ClientSettings, StataheadSettings
 from simulator.clients.readahead import ReadAheadSettings

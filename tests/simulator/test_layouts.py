@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import RecordType
+from lustre.changelog.record import RecordType, decode
 from lustre.layout.model import Component, Layout, in_sync, one_mirror, with_mirror
 from simulator.cluster import Cluster
 from simulator.engine import Steps

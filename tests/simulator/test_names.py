@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import RecordType
+from lustre.changelog.record import RecordType, decode
 from lustre.layout.directory import DefaultStriping
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster

@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import Record
+from lustre.changelog.record import Record, decode
 from lustre.formats import job_stats
 from lustre.formats.job_stats import Job
 from lustre.unpack import unpack

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import Record, RecordType
+from lustre.changelog.record import Record, RecordType, decode
 from lustre.fid import Fid
 from lustre.layout.model import Layout
 from lustre.layout.yaml import from_yaml

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import Record, RecordType
+from lustre.changelog.record import Record, RecordType, decode
 from lustre.fid import Fid
 from lustre.nid import ANY, nid_text
 from simulator.servers.changelog_bytes import encode, nid_bytes

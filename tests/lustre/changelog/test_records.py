@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from lustre.changelog.decode import decode
-from lustre.changelog.record import Record, RecordType
+from lustre.changelog.record import Record, RecordType, decode
 from lustre.fid import Fid
 from lustre.nid import nid_text
 

@@ -15,7 +15,7 @@ from tierd.cluster.messages import Names, declare_readers
 from tierd.cluster.reader import MdtReader, Reader
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import ReaderSettings
-from tierd.sense.changelogs.ingest import ChangelogIngest
+from tierd.sense.changelogs.follow import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import TallyLimits
 from tierd.sense.changelogs.tally_source import TallySource

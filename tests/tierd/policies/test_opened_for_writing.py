@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.changelog.decode import decode
+from lustre.changelog.record import decode
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs.large_files import RandomWriter

@@ -2,7 +2,7 @@
 
 A record is *regular* if it has a job id, an owner and a NID, and perhaps the flags of an open, as Lustre writes for
 most that jobs do to files: these fields are at the same place in each, and its flags show where it begins. The others
-are measured and decoded one by one (:mod:`lustre.changelog.decode`).
+are measured and decoded one by one (:mod:`lustre.changelog.record`).
 
 >>> from simulator.servers.changelog_bytes import encode
 >>> from lustre.changelog.record import Record, RecordType
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lustre.changelog.decode import (
+from lustre.changelog.record import (
     EXTRA,
     JOB_ID,
     NAME_BYTES_MAX,
@@ -30,13 +30,14 @@ from lustre.changelog.decode import (
     SECOND_SHIFT,
     TYPE_FLAG_BITS,
     VERSION,
+    Record,
+    RecordType,
     form,
     measure,
     some,
 )
-from lustre.changelog.decode import OPEN as OPEN_FLAG
-from lustre.changelog.decode import RENAME as RENAME_FLAG
-from lustre.changelog.record import Record, RecordType
+from lustre.changelog.record import OPEN as OPEN_FLAG
+from lustre.changelog.record import RENAME as RENAME_FLAG
 from tierd.loads import Bools, Floats, Ints
 from tierd.sense.changelogs.files import Bytes, Words, fid_words
 

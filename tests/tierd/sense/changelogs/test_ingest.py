@@ -10,8 +10,13 @@ from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tests.tierd.sense.clocks import SettableClock
-from tierd.sense.changelogs.follow import ChangelogError, Follower, MissingRecordsError
-from tierd.sense.changelogs.ingest import ChangelogIngest, DirectoryRescan
+from tierd.sense.changelogs.follow import (
+    ChangelogError,
+    ChangelogIngest,
+    DirectoryRescan,
+    Follower,
+    MissingRecordsError,
+)
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import Tally
 
@@ -174,7 +179,7 @@ def test_a_rescan_waits_while_the_changelog_cannot_be_read(world: World) -> None
 
 
 def test_only_the_latest_directories_are_scanned_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tierd.sense.changelogs.ingest.MAX_DIRECTORIES", 1)
+    monkeypatch.setattr("tierd.sense.changelogs.follow.MAX_DIRECTORIES", 1)
     DirectoryRescan(world.table, world.tree, lambda: 0.0, ["MDT0000"]).scan(1.0)  # type: ignore[arg-type]
     assert world.files() == {"/two": ["/two/c"]}
 

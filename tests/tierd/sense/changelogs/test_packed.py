@@ -11,8 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lustre.changelog.decode import some
-from lustre.changelog.record import Record, RecordType
+from lustre.changelog.record import Record, RecordType, some
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from simulator.servers.changelog_bytes import encode
