@@ -20,7 +20,7 @@ from tierd.engine import CycleFindings, Engine
 from tierd.loads import CLOSES, READS, Loads, NamespaceLoads
 from tierd.model import Action, Finding, FindingKey, Window
 from tierd.policies.registry import policies, policy_for
-from tierd.policies.guarded import faults_of
+from tierd.policies.runner import faults_of
 from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.follow import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable

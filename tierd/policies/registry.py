@@ -15,8 +15,8 @@ from typing import Any
 
 from tierd.acts import ORDER_KINDS
 from tierd.model import Evidence, Finding
-from tierd.policies.guarded import guarded
 from tierd.policies.protocol import Common, ConfiguredPolicy, JudgedBy, Policy, Tables
+from tierd.policies.runner import guarded
 from tierd.validators import typed_evidence
 
 GROUP = "lustre_tierd.policies"
