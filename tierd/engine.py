@@ -25,21 +25,18 @@ from tierd.config.settings import Settings
 from tierd.decide.plans import Plan, joined
 from tierd.detect import attribution
 from tierd.detect.accelerators import Accelerator, SmallWrites, accelerators, small_writes_of_pools
-from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
+from tierd.detect.columns import SPAN_SECONDS, History, RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner
-from tierd.detect.device_time import TargetTime, device_times
+from tierd.detect.device_time import StreamWatch, TargetTime, device_times, streams_held_up
 from tierd.detect.gain import Tracks
-from tierd.detect.history import SPAN_SECONDS, History
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
-from tierd.detect.streamed_targets import StreamWatch, streams_held_up
 from tierd.detect.view import SlowdownView, View, is_found
 from tierd.loads import Loads
 from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
-from tierd.policies.guarded import words_of_error
 from tierd.policies.protocol import Situation
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
-from tierd.policies.runner import PolicyRunner
+from tierd.policies.runner import PolicyRunner, words_of_error
 from tierd.refusal import Reason, Refusal
 
 OLD_SECONDS = 90.0

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tierd.detect.advice import has_free_space, room_on
-from tierd.detect.view import View
+from tierd.detect.view import View, has_free_space, room_on
 from tierd.model import Advice, Finding
 from tierd.policies.protocol import Common, Policy
 from tierd.text import bytes_text, first_names, percent, quoted, rate_text

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 
 from tierd.decide import plans, sizing
 from tierd.decide.plans import Plan
-from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes
-from tierd.detect.view import LATEST_SECONDS, View
+from tierd.detect.view import LATEST_SECONDS, View, has_free_space
 from tierd.model import Action, Advice, Candidate, Evidence, Finding, Table
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Use, edge
 from tierd.refusal import Reason, Refusal

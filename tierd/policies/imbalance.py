@@ -23,10 +23,9 @@ from lustre.fid import Fid
 from tierd.acts import Verdict
 from tierd.decide.plans import RETRY_SECONDS, Plan, move
 from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, ost_index, osts_of, relocate
-from tierd.detect.advice import room_on
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_files
-from tierd.detect.view import View
+from tierd.detect.view import View, room_on
 from tierd.model import Action, Advice, Evidence, Facts, Finding, JobLoad, StoredFile, Table, TargetFill
 from tierd.policies.protocol import LEAVE, Common, MoveJudge, MoveRun, Policy, Situation, Tables, Walk, edge
 from tierd.refusal import Reason, Refusal

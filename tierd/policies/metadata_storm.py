@@ -26,9 +26,8 @@ from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind, Verdict
 from tierd.decide.plans import Plan
-from tierd.detect.advice import sizes_read
 from tierd.detect.groups import covering, grouped, totals
-from tierd.detect.view import View
+from tierd.detect.view import View, sizes_read
 from tierd.model import MAX_CLIENTS, Action, Advice, DirectoryActivity, Evidence, Facts, Finding, Table
 from tierd.policies.protocol import LEAVE, Common, DefaultJudge, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal

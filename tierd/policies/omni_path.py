@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tierd.advised import CLIENT_DRIVER, DRIVER_TEXTS, SERVER_DRIVER, driver_command, driver_value
-from tierd.detect.advice import recently_seen
 from tierd.detect.groups import grouped
-from tierd.detect.view import View
+from tierd.detect.view import View, recently_seen
 from tierd.loads import OTHER_OPERATIONS, READS, Loads
 from tierd.model import Advice, Finding
 from tierd.policies.protocol import Common, Policy

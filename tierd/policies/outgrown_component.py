@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from lustre.layout.size import size_text
 from tierd.decide import sizing
 from tierd.decide.plans import ROOT_KEEPS_ITS_DEFAULT, Plan, flash_first, flash_is_short, missing_pool, new_default
-from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
-from tierd.detect.view import View
+from tierd.detect.view import View, has_free_space
 from tierd.model import Action, Advice, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import Common, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal

@@ -15,14 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, sizes_read
-from tierd.detect.view import View
+from tierd.detect.view import View, by_cause, client_names, sizes_read
 from tierd.model import Advice, ClientLoad, Finding
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent
 from tierd.validators import Positive, Share
 
 MIB = 1 << 20
+WHOLE_READ_BYTES = 2 << 20
+"""Lustre reads files up to this size ahead as a whole (``max_read_ahead_whole_mb``)."""
 BUDGET, DISCARDED, JUMPING = "budget", "discarded", "jumping"
 EVENTS = "hits", "misses", "read_but_discarded", "readpage_not_consecutive", "hit_max_readahead_issue"
 LIMIT_SHARE = 0.05

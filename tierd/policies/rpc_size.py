@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
-from tierd.detect.advice import client_names, recently_seen, rpcs_saved, share_at, targets_of_pool, traffic
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_io
-from tierd.detect.view import View
+from tierd.detect.view import View, client_names, recently_seen, rpcs_saved, share_at, targets_of_pool, traffic
 from tierd.model import Advice, ClientLoad, Finding, RpcLoad
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import binary_text, percent, quoted

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, share_at, targets_of_pool
 from tierd.detect.groups import grouped
-from tierd.detect.view import View
+from tierd.detect.view import View, client_names, mean_concurrent_rpcs, recently_seen, share_at, targets_of_pool
 from tierd.model import Advice, ClientLoad, Finding
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent, quoted

@@ -16,8 +16,8 @@ from tierd.advised import RPC_BYTES
 from tierd.decide.plans import Plan, open_files
 from tierd.decide.relocation import ost_index, osts_of
 from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, defaults, rewritten, stripe_bytes, striped, the_pool
-from tierd.detect.advice import hints
 from tierd.detect.groups import covering
+from tierd.detect.hints import hints
 from tierd.detect.profile import Profile
 from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Advice, Evidence, Finding, SharedFile

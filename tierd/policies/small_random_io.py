@@ -23,11 +23,11 @@ from tierd.decide.plans import Plan
 from tierd.decide.restripe import MAX_SETTLE_SECONDS
 from tierd.decide.sizing import boundary
 from tierd.detect.accelerators import absorbs, accelerators
-from tierd.detect.advice import has_free_space, hints
 from tierd.detect.attribution import directories
 from tierd.detect.groups import grouped, totals
+from tierd.detect.hints import hints
 from tierd.detect.profile import Classes, is_small_files
-from tierd.detect.view import LATEST_SECONDS, View
+from tierd.detect.view import LATEST_SECONDS, View, has_free_space
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal

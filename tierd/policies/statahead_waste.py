@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tierd.advised import GOOD_STATAHEAD_HITS, STATAHEAD_BATCH
-from tierd.detect.advice import by_cause, client_names
-from tierd.detect.view import View
+from tierd.detect.view import View, by_cause, client_names
 from tierd.model import Advice, ClientLoad, Finding
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import TARGETS, small_files, small_io, stream, window
-from tierd.detect.history import (
+from tierd.detect.columns import (
     LONG_WITH_SIZES,
     MAX_LONG_LOADS,
     MAX_SHORT_LOADS,

@@ -8,9 +8,8 @@ import pytest
 
 from tierd.detect.columns import RecentWindows, recent_work
 from tierd.detect.costs import DISK_OPERATION_SECONDS, DeviceCosts
-from tierd.detect.device_time import TargetTime
+from tierd.detect.device_time import StreamWatch, TargetTime, streams_held_up
 from tierd.detect.profile import Classes
-from tierd.detect.streamed_targets import StreamWatch, streams_held_up
 from tierd.model import Facts, JobLoad, StreamedTargets, Window
 
 FACTS = Facts(pools={"hdd": ("l-OST0002", "l-OST0003"), "flash": ("l-OST0000",)})

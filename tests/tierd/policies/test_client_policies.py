@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.tierd.policies.views import FLASH, POOLS, filled, halves, look, reads_whole
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream
-from tierd.detect.advice import JobTraffic, rpcs_saved
 from tierd.detect.profile import profiles
+from tierd.detect.view import JobTraffic, rpcs_saved
 from tierd.model import ClientLoad, Facts, Finding, JobLoad, RpcLoad, Window
 from tierd.policies import read_ahead, rpc_size, rpcs_in_flight, statahead_waste
 from tierd.policies.protocol import Policy

@@ -6,7 +6,7 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject
 from tests.tierd.policies.views import POOLS, halves, look
 from tests.tierd.worlds import MIB, TARGETS, stream
-from tierd.detect.advice import hints
+from tierd.detect.hints import hints
 from tierd.model import Facts, Finding, JobLoad, SharedFile, SharedRuns, Window
 from tierd.policies.shared_file_contention import POLICY
 
