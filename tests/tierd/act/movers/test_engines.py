@@ -25,19 +25,18 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(Roots.of(tmp_path, tmp_path))
 
 
-def inner(engine: FileEngine) -> FileEngine:
-    """The engine of moves that change no mirrors."""
-    return getattr(engine, "engine", engine)
+def order(engine: FileEngine) -> list[type[FileEngine]]:
+    """The engines that a move may go to, in turn, if it changes no mirrors."""
+    engine = getattr(engine, "engine", engine)
+    return [*order(engine.first), *order(engine.other)] if isinstance(engine, EitherEngine) else [type(engine)]
 
 
 def test_lfs_is_the_default_until_the_other_engine_is_proven(tree: Tree) -> None:
     assert act.MoverSettings().engine == "lfs"
-    usual = inner(engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings()))
-    assert isinstance(usual, EitherEngine)
-    assert (type(usual.first), type(usual.other)) == (LfsMover, LeaseMover)
-    lease = inner(engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings(engine="lease")))
-    assert isinstance(lease, EitherEngine)
-    assert (type(lease.first), type(lease.other)) == (LeaseMover, LfsMover)
+    usual, lease = (order(engines.build_mover(MOUNT, Handle().library(), tree, settings))
+                    for settings in (act.MoverSettings(), act.MoverSettings(engine="lease")))
+    assert (usual[0], lease[0]) == (LfsMover, LeaseMover)
+    assert {*usual} == {*lease} > {LfsMover}
 
 
 @pytest.mark.parametrize(("variable", "expected"), [
