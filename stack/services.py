@@ -198,7 +198,7 @@ def started(command: Sequence[str], log: Path, environment: Mapping[str, str] | 
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a program, which may stand still; kill it if that takes longer."""
+    """End a program, which may hang; kill it if that takes longer."""
     for number in (signal.SIGCONT, signal.SIGTERM):
         process.send_signal(number)
     try:

@@ -94,7 +94,7 @@ class Engine:
         self._tasks: Mapping[str, tuple[str, ...]] = {}
         """Tasks of each large array since the oldest window."""
         self.device_time: Mapping[str, TargetTime] = {}
-        """What each job takes of the service time of each target, of late; only of targets whose costs are known."""
+        """What each job recently takes of the service time of each target whose costs are known."""
         self._streams = StreamWatch(settings.resolved_scopes.flash_pools)
         self.streamed_targets: StreamedTargets | None = None
         """Targets whose streams would lose throughput to further work; None while windows or pools are not known."""

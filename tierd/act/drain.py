@@ -104,7 +104,7 @@ class Drain:
     examined: int = 0
     """Entries examined in this pass."""
     examined_until: int = 0
-    """Entries up to the end of ``after``: a walk that begins again there counts those up to ``examined`` no more."""
+    """Entries up to the end of ``after``: a walk that restarts there counts none up to ``examined``."""
     found_files: int = 0
     """Files with an object on the target, found in this pass."""
     found_bytes: int = 0

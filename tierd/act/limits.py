@@ -279,6 +279,6 @@ class CircuitBreaker:
         self._failed.append(result == Outcome.FAILED)
         failures = sum(self._failed)
         if failures >= FAILED_MOVES and failures >= FAILED_SHARE * len(self._failed):
-            self._failed.clear()  # after a resume, counting begins anew
+            self._failed.clear()  # after a resume, counting begins again
             return Refusal(Reason.PAUSED, f"{failures} of the last moves failed")
         return None

@@ -312,7 +312,7 @@ class MoveQueue:
 
     def _delay(self, each: QueuedMove, name: Lane, why: Refusal, sorted_out: Counter[tuple[FindingKey, Lane]]) -> None:
         key, limit = each.action.finding, (why.reason, why.what)
-        # a lane that gave many in vain is left alone in this batch
+        # a lane that gave many useless moves is left alone in this batch
         sorted_out[key, name] += 1
         sorted_out[key, limit] = MAX_SORTED  # its limit is reached: no more are taken from it
         with self._lock:

@@ -30,7 +30,7 @@ MAX_WAIT_SECONDS = 60.0
 """Time that a request may wait for its turn. A choice: clients give up after ``at_max``, 600 s."""
 STOPPED = 0.5
 """Part of what the victims moved beside the job below which the brake ends at once. On a node that they share, waiting
-RPCs of the job can take the slots of theirs (LU-7982): a stream then stood still. A choice."""
+RPCs of the job can take the slots of theirs (LU-7982): a stream then stopped. A choice."""
 MIN_REGAINED = 0.25
 """Part of what the stream lost, as a logarithm, that the victims must regain. A choice."""
 

@@ -6,7 +6,7 @@ ends, the reader forgets what it read and begins at the leader's position: the r
 
 The lease keeps two readers from doing the same work. It does not protect the counts: the leader counts each record once
 by its index, whoever sends it. A reader that hung for longer than its lease notices by its clock, publishes at most the
-tally in hand, and starts again once it has the lease again.
+present tally, and starts again once it has the lease again.
 
 Without NATS, or without a leader, a reader keeps a limited number of tallies and then stops reading.
 """

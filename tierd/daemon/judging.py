@@ -1,4 +1,4 @@
-"""Verdicts on what was done, and its undo: after a bad verdict, for want of space, or for an administrator.
+"""Verdicts on what was done, and its undo: after a bad verdict, for lack of space, or for an administrator.
 
 A remediation for a slowed stream is judged by its stream, one for a job by the job itself. A policy may judge by a
 measure of its own: runs of moves are then stopped, and defaults of directories undone. The journal has what the last

@@ -76,7 +76,7 @@ class Planner:
         """By finding, the last plan if its acts were not worth doing."""
 
     def for_finding(self, finding: Finding, tried: Collection[str] = ()) -> Plan:
-        """The plan for a finding as of now. Files that were ``tried`` take no place of others in it."""
+        """The present plan for a finding. Files that were ``tried`` take no place of others in it."""
         if policy_for(finding).waits_for_close:  # it was last seen while its files were open
             finding = replace(finding, time=self._clock.now())
         located = self._located(finding)

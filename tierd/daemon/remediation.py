@@ -144,7 +144,7 @@ class Remediation:
         self.undo_reason, self.moves_held = reason, False
 
     def relies_on(self, directory: str, pool: str) -> bool:
-        """Whether its effect is owed, or may be, to a default layout of a directory with this pool."""
+        """Whether a default layout of a directory with this pool has, or may have, caused its effect."""
         stands = self.state in OPEN or (self.verdict is Verdict.HELPED and not self.departed)
         return (stands and not self.undo_reason and directory in {*self.places, *self.finding.directories}
                 and self.pool == pool and has_victim(self.finding))
@@ -181,7 +181,7 @@ class RemediationStore:
         self.braked: Mapping[str, float] = {}
         """Jobs that are slowed on purpose, and since when. What they do meanwhile is no verdict on an act."""
         self.device_time: Mapping[str, TargetTime] = {}
-        """Of the targets whose service costs are known, of late."""
+        """Recent device time of the targets whose service costs are known."""
 
     def __iter__(self) -> Iterator[Remediation]:
         with self.lock:
@@ -286,13 +286,13 @@ BY_EVIDENCE = frozenset({Reason.COOLING_DOWN, Reason.LITTLE_TO_GAIN, Reason.UNCE
 """Reasons of refusals that need no file system."""
 PASSING = frozenset({Reason.JOB_ELSEWHERE, Reason.PAUSED, Reason.PAUSE_FILE, Reason.MAINTENANCE_WINDOW,
                      Reason.NO_BROKER, Reason.CLAIM_HELD, Reason.CLAIM_LOST, Reason.CLAIM_UNREADABLE})
-"""Reasons of refusals after which a default layout is planned again: the job returns, or acts are held back no more."""
+"""Reasons of refusals after which a default layout is planned again: the job returns, or nothing holds acts back."""
 MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
 MAX_ADVICE = 4
 """Files with advice that the refusals of a plan name."""
 MAX_TRIES_IN_USE = 2
-"""Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file in vain."""
+"""Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file for nothing."""
 UNCONFIRMED = Refusal(Reason.UNCONFIRMED, "the newest window did not confirm the finding, so no act starts")
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
 
@@ -371,7 +371,7 @@ class Remediations:
         self._planning.forget()
 
     def _note_plan(self, finding: Finding, plan: Plan, last: LastPlan | None) -> None:
-        # such a plan costs requests to MDTs in vain, but for one that is refused for the evidence alone
+        # such a plan costs useless requests to MDTs, except one that is refused for the evidence alone
         if not plan.actions and not any(refusal.reason in BY_EVIDENCE for refusal in plan.refusals):
             again = last is not None and set(last.finding.directories).issuperset(finding.directories)
             wait = 2 * last.fruitless_seconds if last and again else 0.0
@@ -490,7 +490,7 @@ class Remediations:
             if now < case.begun_at + self._settings.verify.moving_seconds:
                 case.acted_at = now  # measured from now on; ``moving_seconds`` limits how often this is put off
         case.places = known | {*finding.directories}
-        if policy_for(finding).can_wait:  # it may hold for months, and what plans name no more would fill the memory
+        if policy_for(finding).can_wait:  # it may hold for months: what plans no longer name would fill the memory
             named = {action.path for action in actions}
             case.tried &= named
             case.in_use = Counter({path: count for path, count in case.in_use.items() if path in named})

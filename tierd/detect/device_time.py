@@ -144,7 +144,7 @@ class StreamWatch:
                 device_time: Mapping[str, TargetTime], facts: Facts) -> StreamedTargets:
         """The targets with streams that further work would slow, as of the newest window.
 
-        ``held_up`` are the streams that may be (:func:`streams_held_up`), ``recent`` the windows of late.
+        ``held_up`` are the streams that may be (:func:`streams_held_up`), ``recent`` the recent windows.
         """
         for window in recent[-1:]:
             self._learn(window)

@@ -282,7 +282,7 @@ STATE = np.dtype([
     ("came_after", float, COLUMNS),
     ("before", float, COLUMNS),
     # of the stream: variance of a window, variance of the level each second, by how many standard deviations the newest
-    # window was off, number of windows, end of the newest, mean log rate of late, utilisation of its targets
+    # window was off, number of windows, end of the newest, recent mean log rate, utilisation of its targets
     ("noise", float),
     ("wander", float),
     ("off", float),

@@ -246,7 +246,7 @@ class Policy:
     def finding(self, view: View, sentence: str, evidence: Evidence | Mapping[str, float], *, job: str = "",
                 targets: Iterable[str] = (), directories: tuple[str, ...] = (), subject: str = "",
                 advice: Iterable[Advice] = (), advice_only: bool = True) -> Finding:
-        """A finding of this policy as of now; by default, advice only."""
+        """A present finding of this policy; by default, advice only."""
         return Finding(self.name, view.now, job, "", tuple(targets), sentence, evidence,  # type: ignore[arg-type]
                        directories, advice_only, subject=subject, advice=tuple(advice))
 

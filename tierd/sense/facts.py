@@ -196,7 +196,7 @@ class FactsCollector:
         for what, source in (("clients", self.clients), ("disk I/O", self.disks)):
             if source is not None and source.faults:
                 self.faults[what] = f"{what}: {'; '.join(list(source.faults.values())[:3])}"
-        if not self.known.fill:  # the model needs no more, and the rest waits for each MDT that is down
+        if not self.known.fill:  # that is all the model needs, and the rest waits for each MDT that is down
             self.known = facts
         self._walk(facts)
         if self.uneven is not None:

@@ -134,7 +134,7 @@ LATE_RECORD_SECONDS = 15.0
 class UnlistedJobs:
     """Adds metadata operations of jobs that no MDT lists in its ``job_stats``, from changelog records, to windows.
 
-    An MDT of Lustre 2.17.57 was seen to list a job no more after its entry had been cleaned up, while the job made
+    An MDT of Lustre 2.17.57 no longer listed a job after its entry had been cleaned up, while the job made
     thousands of files and the changelog named it. Call it for each window in turn.
     """
 

@@ -60,7 +60,7 @@ class Verdict:
     recovery: float | None
     """Throughput of the streams with tierd at the end of the noise, as a fraction of that without neighbours."""
     served: bool = False
-    """Whether tierd placed a job's own files for the sake of that job (:func:`blames_nobody`)."""
+    """Whether tierd placed a job's own files for the benefit of that job (:func:`blames_nobody`)."""
     gain: float | None = None
     """Gain of that job in the second half of the run against the run without tierd; None in other workloads."""
     goal_met: bool | None = None

@@ -53,7 +53,7 @@ def copy_data(calls: Calls, source: int, copy_to: int, status: Status,
     """
     reached = 0
     for offset, length in _pieces(calls, source, status, chunk_bytes):
-        require_lease(calls, source)  # a copy that is lost already reads no more
+        require_lease(calls, source)  # a copy without its lease stops reading
         data = _read_whole(calls, source, offset, length)
         _write_whole(calls, copy_to, data, offset)
         yield Chunk(offset, length, crc32(data))

@@ -86,7 +86,7 @@ class Robinhood(Source):
         return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self.clock.now(), self._problem)
 
     def refresh(self) -> None:
-        """Connect anew and check the database now and then. So one that is down costs one wait, not one a directory."""
+        """Connect and check the database from time to time: one that is down costs one wait, not one a directory."""
         now = self.clock.now()
         if self._checked_at is None or not 0 <= now - self._checked_at < CHECK_SECONDS:
             self._checked_at = now

@@ -150,7 +150,7 @@ class CountTable:
         self.marked[:] = self.counted[:, (CREATES, OPENS)].sum(axis=1)
 
     def keep_past(self, now: float) -> None:
-        """Keep the counts as of now, and of each minute of the last ten."""
+        """Keep the present counts, and those of each of the last ten minutes."""
         while self.past and self.past[-1][0] > now:  # the clock was set back
             self.past.pop()
         if len(self.past) > 1 and self.past[-1][0] - self.past[-2][0] < PAST_STEP_SECONDS:

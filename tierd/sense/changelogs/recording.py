@@ -147,7 +147,7 @@ class RecordingCheck:
         verdict = RecordingVerdict() if state is None else self._compared(mdt, known, state, before, after)
         if state is None:
             known.users = known.behind_at = known.lower_since = None
-        # the MDT itself says what it records: marks would show no more
+        # the MDT itself shows what it records: marks would add nothing
         if verdict.problem or (state is not None and state.recorded is not None):
             known.mark, known.problem = None, ""
             return verdict
