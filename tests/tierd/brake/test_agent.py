@@ -23,7 +23,8 @@ RULE = WantedRule(name="tierd_F1", jobs=("dd.0",), rate=20)
 class Leader:
     """Answers while it lives."""
 
-    def __init__(self) -> None:
+    def __init__(self, oss: Oss) -> None:
+        self.agent = Agent("oss1", oss.tree, oss.set, self, lambda: self.now)
         self.lives = True
         self.rules: tuple[WantedRule, ...] = (RULE,)
         self.heard: list[OssState] = []
@@ -37,116 +38,108 @@ class Leader:
             raise ConnectionRefusedError("http://leader:9170/-/brake: connection refused")
         return WantedRules(rules=self.rules)
 
-    def agent(self, oss: Oss) -> Agent:
-        return Agent("oss1", oss.tree, oss.set, self, lambda: self.now)
-
-    def run(self, agent: Agent, until: float) -> None:
+    def run(self, until: float) -> None:
         while self.now < until:
             self.now += POLL_SECONDS
-            agent.step()
+            self.agent.step()
 
 
-def test_without_the_leader_no_rule_stays_for_30_s(tmp_path: Path) -> None:
-    oss, leader = Oss(tmp_path), Leader()
-    agent, said = leader.agent(oss), logged()
-    leader.run(agent, until=10)
+@pytest.fixture
+def oss(tmp_path: Path) -> Oss:
+    return Oss(tmp_path)
+
+
+@pytest.fixture
+def leader(oss: Oss) -> Leader:
+    return Leader(oss)
+
+
+def test_without_the_leader_no_rule_stays_for_30_s(oss: Oss, leader: Leader) -> None:
+    said = logged()
+    leader.run(until=10)
     assert oss.rules == ["tierd_F1", "default"]
     assert leader.heard[-1].rules[0].name == "tierd_F1"
     leader.lives = False
-    leader.run(agent, until=20)
+    leader.run(until=20)
     assert oss.rules == ["tierd_F1", "default"]
-    leader.run(agent, until=38)
+    leader.run(until=38)
     assert oss.rules == ["default"]
     assert any("the leader does not answer: http://leader:9170" in words for words in said)
     leader.lives = True
-    leader.run(agent, until=44)
+    leader.run(until=44)
     assert oss.rules == ["tierd_F1", "default"]
 
 
-def test_no_rule_stays_when_leader_and_standby_hang(tmp_path: Path) -> None:
-    oss, leader = Oss(tmp_path), Leader()
-    agent = leader.agent(oss)
-    leader.run(agent, until=10)
+def test_no_rule_stays_when_leader_and_standby_hang(oss: Oss, leader: Leader) -> None:
+    leader.run(until=10)
     leader.lives, leader.seconds = False, 2 * TIMEOUT_SECONDS
     while oss.rules != ["default"]:
-        leader.run(agent, until=leader.now + 1)
+        leader.run(until=leader.now + 1)
     assert leader.now < 10 + 30 - TIMEOUT_SECONDS
 
 
-def test_rules_that_a_restart_of_the_oss_took_are_set_again(tmp_path: Path) -> None:
-    oss, leader = Oss(tmp_path), Leader()
-    agent = leader.agent(oss)
-    leader.run(agent, until=2)
+def test_rules_that_a_restart_of_the_oss_took_are_set_again(oss: Oss, leader: Leader) -> None:
+    leader.run(until=2)
     oss.set("nrs_policies", "tbf jobid")
-    leader.run(agent, until=4)
+    leader.run(until=4)
     assert oss.rules == ["tierd_F1", "default"]
     assert leader.heard[-1].rules == ()
 
 
-def test_where_an_administrator_stopped_tbf_nothing_is_done(tmp_path: Path) -> None:
-    oss, leader = Oss(tmp_path), Leader()
-    agent, said = leader.agent(oss), logged()
-    leader.run(agent, until=2)
+def test_where_an_administrator_stopped_tbf_nothing_is_done(oss: Oss, leader: Leader) -> None:
+    said = logged()
+    leader.run(until=2)
     oss.set("nrs_policies", "fifo")
     oss.texts.clear()
-    leader.run(agent, until=10)
+    leader.run(until=10)
     assert oss.texts == []
     assert leader.heard[-1].policy == ""
     assert any("no rule can be set until an administrator starts it" in words for words in said)
 
 
-def test_no_rule_is_set_where_tbf_orders_regular_requests_only(tmp_path: Path) -> None:
+def test_no_rule_is_set_where_tbf_orders_regular_requests_only(oss: Oss, leader: Leader, tmp_path: Path) -> None:
     """``tbf reg jobid``: the kernel takes rules, and answers ENODEV to who reads them. They would stay for ever."""
-    oss, leader = Oss(tmp_path), Leader()
     oss.write("nrs_policies", b"regular_requests:\n  - name: tbf jobid\n    state: started\n    fallback: no\n"
                               b"    queued: 0\n    active: 0\n")
     (tmp_path / "sys/kernel/debug/lustre/ost/OSS/ost_io/nrs_tbf_rule").unlink()
-    agent, said = leader.agent(oss), logged()
-    leader.run(agent, until=10)
+    said = logged()
+    leader.run(until=10)
     assert oss.texts == []
     assert not leader.heard[-1].takes_rules
     assert any("no tbf for jobs in reg and hp" in words for words in said)
 
 
-def test_a_rule_goes_that_can_no_longer_be_read(tmp_path: Path) -> None:
+def test_a_rule_goes_that_can_no_longer_be_read(oss: Oss, leader: Leader) -> None:
     """After ``nrs_policies="fifo hp"`` it stays in force, and who reads it gets ENODEV, as who stops both kinds."""
-    oss, leader = Oss(tmp_path), Leader()
-    agent = leader.agent(oss)
-    leader.run(agent, until=4)
+    leader.run(until=4)
     oss.texts.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tree, "read", lambda tree, name: None if "rule" in name else read_whole(tree.path(name)))
-        leader.run(agent, until=10)
+        leader.run(until=10)
     assert oss.texts == ["reg stop tierd_F1"]
     assert not leader.heard[-1].takes_rules
 
 
-def test_the_agent_lives_on_while_tbf_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agent_lives_on_while_tbf_ends(oss: Oss, leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until its queue is empty, the kernel answers EAGAIN: with a rule that may take a minute."""
-    oss, leader = Oss(tmp_path), Leader()
     monkeypatch.setattr(Tree, "read", Mock(side_effect=[BlockingIOError(), b""] * 3))
-    leader.agent(oss).step()
+    leader.agent.step()
     assert not leader.heard[-1].takes_rules
     assert released(oss.tree, oss.set)
 
 
-def test_errors_reach_the_leader_with_their_text(tmp_path: Path) -> None:
-    oss, leader = Oss(tmp_path), Leader()
+def test_errors_reach_the_leader_with_their_text(oss: Oss, leader: Leader) -> None:
     agent = Agent("oss1", oss.tree, lambda *_: "error: set_param: File exists", leader, lambda: 0.0)
     agent.step()
     agent.step()
     assert leader.heard[-1].trouble == "error: set_param: File exists"
 
 
-def test_stale_rules_are_removed_and_others_stay(tmp_path: Path) -> None:
-    oss = Oss(tmp_path)
+def test_stale_rules_are_removed_and_others_stay(oss: Oss) -> None:
     oss.set("nrs_tbf_rule", "start tierd_F7 jobid={dd.0} rate=20")
     oss.set("nrs_tbf_rule", "start night jobid={dd.0} rate=20")
     assert released(oss.tree, oss.set)
     assert oss.rules == ["night", "default"]
-
-
-WANTED = WantedRule(name="tierd_F1", jobs=("dd.0",), rate=20)
 
 
 def test_the_real_texts_are_read() -> None:
@@ -157,8 +150,7 @@ def test_the_real_texts_are_read() -> None:
         KnownRule(name="tierd_2", condition="jobid={cp.1001 fio_rand.1001}", rate=50, classes=0))
 
 
-def test_a_generic_tbf_and_one_of_jobs_and_opcodes_take_rules(tmp_path: Path) -> None:
-    oss = Oss(tmp_path)
+def test_a_generic_tbf_and_one_of_jobs_and_opcodes_take_rules(oss: Oss) -> None:
     taken = {}
     for argument in ("", " jobid", " jobid+opcode", " nid", " uid"):
         oss.write("nrs_policies", f"regular_requests:\n  - name: tbf{argument}\n    state: started\n    fallback: no\n"
@@ -167,12 +159,11 @@ def test_a_generic_tbf_and_one_of_jobs_and_opcodes_take_rules(tmp_path: Path) ->
     assert taken == {"": True, " jobid": True, " jobid+opcode": True, " nid": False, " uid": False}
 
 
-def test_rules_are_started_changed_and_stopped_and_those_of_others_stay_before_ours(tmp_path: Path) -> None:
-    oss = Oss(tmp_path)
+def test_rules_are_started_changed_and_stopped_and_those_of_others_stay_before_ours(oss: Oss) -> None:
     oss.set("nrs_tbf_rule", "start night jobid={dd.0} rate=5")
-    for wanted, rules in (([WANTED], ["night", "tierd_F1", "default"]),
-                          ([WANTED.replaced(rate=40)], ["night", "tierd_F1", "default"]),
-                          ([WANTED.replaced(jobs=("a.1", "b.1"))], ["night", "tierd_F1", "default"]),
+    for wanted, rules in (([RULE], ["night", "tierd_F1", "default"]),
+                          ([RULE.replaced(rate=40)], ["night", "tierd_F1", "default"]),
+                          ([RULE.replaced(jobs=("a.1", "b.1"))], ["night", "tierd_F1", "default"]),
                           ([], ["night", "default"])):
         assert set_rules(wanted, oss_state("a", oss.tree)[1], oss.set) == ""
         assert oss.rules == rules
@@ -184,15 +175,15 @@ def test_rules_are_started_changed_and_stopped_and_those_of_others_stay_before_o
 def test_a_rule_that_one_partition_lacks_is_set_again() -> None:
     rules = nrs_tbf_rule.parse(b"regular_requests:\nCPT 0:\ntierd_F1 jobid={dd.0} 20, ref 1\ndefault * 10000, ref 0\n"
                                b"CPT 1:\ndefault * 10000, ref 0\n").rows
-    assert list(commands([WANTED], rules)) == [
+    assert list(commands([RULE], rules)) == [
         "reg stop tierd_F1", "reg start tierd_F1 jobid={dd.0} rate=20 rank=default"]
 
 
 def test_a_rule_as_lustre_2_10_to_2_16_print_it_stays() -> None:
     """``nrs_tbf_jobid_rule_dump`` prints the job ids only."""
     rules = nrs_tbf_rule.parse(b"regular_requests:\nCPT 0:\ntierd_F1 {dd.0} 20, ref 1\ndefault {*} 10000, ref 0\n").rows
-    assert list(commands([WANTED], rules)) == []
-    assert list(commands([WANTED.replaced(rate=40)], rules)) == ["reg change tierd_F1 rate=40"]
+    assert list(commands([RULE], rules)) == []
+    assert list(commands([RULE.replaced(rate=40)], rules)) == ["reg change tierd_F1 rate=40"]
 
 
 HOSTILE = st.text(st.sampled_from("ab1._:@-*{}, &=+\\\"'\n\0é"), max_size=40)
@@ -212,7 +203,7 @@ def test_hostile_job_ids_and_names_enter_no_rule(wanted: list[WantedRule]) -> No
 
 @pytest.mark.parametrize("jobs", [(), ("x" * 32,), ("a",) * (MAX_JOBS + 1)])
 def test_too_many_too_long_and_no_job_ids_enter_no_rule(jobs: tuple[str, ...]) -> None:
-    assert list(commands([WANTED.replaced(jobs=jobs)], ())) == []
+    assert list(commands([RULE.replaced(jobs=jobs)], ())) == []
 
 
 def test_a_real_oss_takes_rules_for_regular_requests_before_default() -> None:

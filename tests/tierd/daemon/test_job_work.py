@@ -42,16 +42,17 @@ def gone_at(at: World) -> float:
     return at.cluster.now
 
 
-def with_moves_waiting(tmp_path: Path) -> World:
-    at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=replace(Settings(), limits=SLOWLY))
-    at.run_until_said("SET default layout", before=70)
-    return at
+@pytest.fixture
+def at(tmp_path: Path) -> World:
+    """A world in which moves wait."""
+    made = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=replace(Settings(), limits=SLOWLY))
+    made.run_until_said("SET default layout", before=70)
+    return made
 
 
 @pytest.mark.parametrize("judged", [False, True])
 def test_moves_of_a_neighbour_that_has_gone_are_dropped_and_a_kept_default_layout_stays(
-        tmp_path: Path, judged: bool) -> None:
-    at = with_moves_waiting(tmp_path)
+        at: World, judged: bool) -> None:
     if judged:
         at.run_until_said("KEPT: it helped", before=220)
     else:
@@ -70,9 +71,8 @@ def test_moves_of_a_neighbour_that_has_gone_are_dropped_and_a_kept_default_layou
     assert not judged or layout.components[0].pool == "flash"
 
 
-def test_nothing_moves_for_a_neighbour_that_has_gone_though_readings_take_long(tmp_path: Path) -> None:
+def test_nothing_moves_for_a_neighbour_that_has_gone_though_readings_take_long(at: World) -> None:
     """The window in which it went still shows its work."""
-    at = with_moves_waiting(tmp_path)
     at.run(until=at.cluster.now + 40, cycle_seconds=20.0)
     assert at.gate.waiting > 20
     at.run(until=at.cluster.now + 5)
@@ -86,10 +86,8 @@ def test_nothing_moves_for_a_neighbour_that_has_gone_though_readings_take_long(t
     assert at.gate.waiting == 0
 
 
-def test_no_move_begins_ten_seconds_after_the_neighbour_has_gone_though_a_cycle_takes_nearly_as_long(
-        tmp_path: Path) -> None:
+def test_no_move_begins_ten_seconds_after_the_neighbour_has_gone_though_a_cycle_takes_nearly_as_long(at: World) -> None:
     """It goes just after a reading, so the next window still has its work."""
-    at = with_moves_waiting(tmp_path)
     at.run(until=at.cluster.now + 5)
     with VirtualScheduler(at.cluster) as scheduler:
         at.start(scheduler, cycle_seconds=9.0)
@@ -104,9 +102,8 @@ def test_no_move_begins_ten_seconds_after_the_neighbour_has_gone_though_a_cycle_
         assert at.gate.waiting == 0
 
 
-def test_a_neighbour_that_returns_gets_its_moves_back(tmp_path: Path) -> None:
+def test_a_neighbour_that_returns_gets_its_moves_back(at: World) -> None:
     """As between two phases, the second of which reads the files again."""
-    at = with_moves_waiting(tmp_path)
     at.run(until=at.cluster.now + 10)
     at.cluster.change(KEPT_FILES.job_id, {"files_per_second": 0.001, "rereads_per_second": 0.001})
     at.run_until_said("waiting moves: mdt_small.1001 has stopped", before=at.cluster.now + 15)
@@ -119,8 +116,7 @@ def test_a_neighbour_that_returns_gets_its_moves_back(tmp_path: Path) -> None:
     assert moves_done(at) > moved + 3
 
 
-def test_ordered_moves_continue_when_a_neighbour_has_gone(tmp_path: Path) -> None:
-    at = with_moves_waiting(tmp_path)
+def test_ordered_moves_continue_when_a_neighbour_has_gone(at: World) -> None:
     place = KEPT_FILES.directory
     names = sorted(at.filesystem.entries(place))[:40]
     key = ("request", "root", place)
@@ -150,8 +146,7 @@ def test_only_the_directory_of_the_present_run_is_acted_on(tmp_path: Path) -> No
     assert {entry.kind for entry in later} == {ActKind.SET_DEFAULT_LAYOUT, ActKind.MIGRATE}
 
 
-def test_an_act_is_refused_where_the_job_has_left_since_it_was_planned(tmp_path: Path) -> None:
-    at = with_moves_waiting(tmp_path)
+def test_an_act_is_refused_where_the_job_has_left_since_it_was_planned(at: World) -> None:
     (case,) = at.daemon.store
     at.cluster.make_directory("/proj/before", HDD)
     at.cluster.make_file("/proj/before/a", 1 << 16)
@@ -168,8 +163,7 @@ def test_an_act_is_refused_where_the_job_has_left_since_it_was_planned(tmp_path:
     assert same_shape(at.filesystem.layout("/proj/before") or COVERING, HDD)
 
 
-def test_a_queued_file_that_no_longer_exists_is_reported_with_its_case(tmp_path: Path) -> None:
-    at = with_moves_waiting(tmp_path)
+def test_a_queued_file_that_no_longer_exists_is_reported_with_its_case(at: World) -> None:
     (case,) = at.daemon.store
     at.gate.drop(case.finding.key)
     at.gate.submit([Action(ActKind.MIGRATE, COVERING, "", case.finding.key, "/proj/ingest", "/proj/ingest/none")],
