@@ -1,10 +1,12 @@
-"""Calls in the background and time, both under the control of a test."""
+"""Calls in the background, calls that fail, and time, all under the control of a test."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
+
+from tests.tierd.sense.clocks import SettableClock
 
 
 class Later(Executor):
@@ -24,13 +26,17 @@ class Later(Executor):
         return len(done)
 
 
-class Time:
-    """A clock that a test sets."""
+def raising(error: BaseException) -> Callable[..., Any]:
+    """A call that fails."""
+    def call(*_: Any, **__: Any) -> Any:
+        raise error
 
-    time = 0.0
+    return call
 
-    def now(self) -> float:
-        return self.time
+
+class PassingClock(SettableClock):
+    """Waiting passes the time."""
 
     def wait(self, seconds: float) -> bool:
-        raise AssertionError("nobody waits")
+        self.at += seconds
+        return False

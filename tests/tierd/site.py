@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from httpserver.config import WebConfigFile
 from lustre.creation import ObjectCreation
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
+from tests.conftest import asked
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE
 from tierd.act.movers.inspection import PortMover
 from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
+from tierd.daemon.client import ask
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.policies.protocol import Tables
@@ -122,10 +121,13 @@ class Site:
 
     def run_until_said(self, words: str, before: float) -> str:
         """The first sentence that has these words, which must be before that time."""
-        while not (found := [sentence for sentence in self.said if words in sentence]):
+        self.run_until(lambda: any(words in sentence for sentence in self.said), before)
+        return next(sentence for sentence in self.said if words in sentence)
+
+    def run_until(self, met: Callable[[], object], before: float = 1800.0) -> None:
+        while not met():
             self.run(until=self.cluster.now + 5)
-            assert self.cluster.now < before, self.said
-        return found[0]
+            assert self.cluster.now < before, self.said[-5:]
 
     def run(self, until: float) -> None:
         while self.cluster.now < until:
@@ -136,21 +138,28 @@ class Site:
     def socket(self) -> str:
         return self.settings.act.socket
 
+    def ask(self, request: str, **more: object) -> dict[str, Any]:
+        """The answer of the control socket."""
+        return ask(self.socket, {"request": request, **more})
 
-def shown(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> str:
-    assert main([*arguments, "--socket", site.socket]) == 0
-    return capsys.readouterr().out
+    def tierctl(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit status, output and errors."""
+        with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()) as errors:
+            return main([*arguments, "--socket", self.socket]), printed.getvalue(), errors.getvalue()
 
+    def shown(self, *arguments: str) -> str:
+        """What tierctl prints; it must succeed."""
+        status, printed, errors = self.tierctl(*arguments)
+        assert status == 0, errors
+        return printed
 
-def failed(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> str:
-    assert main([*arguments, "--socket", site.socket]) == 1
-    return capsys.readouterr().err
+    def failed(self, *arguments: str) -> str:
+        """What tierctl complains of."""
+        status, _, errors = self.tierctl(*arguments)
+        assert status == 1
+        return errors
 
-
-def fetched(site: Site, path: str, method: str = "GET") -> tuple[int, str]:
-    request = urllib.request.Request(f"http://127.0.0.1:{site.service.web.port}{path}", method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+    def fetched(self, path: str, method: str = "GET") -> tuple[int, str]:
+        """Status and body of a page."""
+        status, _, body = asked(self.service.web.port, path, method)
+        return status, body.decode()

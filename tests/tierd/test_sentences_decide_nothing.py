@@ -29,7 +29,6 @@ from tierd.act.movers.moves import MoveOutcome
 from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import UndoResult
 from tierd.config.act import DrainSettings
-from tierd.daemon.client import ask
 from tierd.daemon.log import FindingLog
 from tierd.model import Action, Finding
 from tierd.refusal import Refusal
@@ -89,27 +88,24 @@ def site_of(cluster: Cluster | FluidCluster, folder: Path, **changed: object) ->
 
 def acts(site: Site) -> list[tuple[object, ...]]:
     return [(act["id"], act["kind"], act["place"], act["outcome"], act["before"], act["after"])
-            for act in ask(site.socket, {"request": "history", "last": 1000})["entries"]]
+            for act in site.ask("history", last=1000)["entries"]]
 
 
 def cases(site: Site) -> list[tuple[object, ...]]:
     return [(case["finding"], case["kind"], case["state"], case["verdict"], case["directories"], case["waiting_moves"],
              [why["reason"] for why in case["why_not"]])
-            for case in ask(site.socket, {"request": "overview"})["cases"]]
+            for case in site.ask("overview")["cases"]]
 
 
 def neighbour(folder: Path) -> Trace:
     """From the finding to the verdict, with a restart while its moves wait; then undone by hand."""
     site = site_of(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)), folder, limits={"files_per_second": 1.0})
-    while site.service.gate.waiting < 25:
-        site.run(until=site.cluster.now + 5)
+    site.run_until(lambda: site.service.gate.waiting >= 25)
     trace: Trace = [cases(site)]
     site.restart()
-    while not any(case[3] for case in cases(site)):
-        site.run(until=site.cluster.now + 5)
-        assert site.cluster.now < 400
+    site.run_until(lambda: any(case[3] for case in cases(site)), before=400)
     trace += [cases(site), acts(site)]
-    undone = ask(site.socket, {"request": "undo", "id": "F1"})
+    undone = site.ask("undo", id="F1")
     site.run(until=site.cluster.now + 60)
     trace += [undone["result"], undone["dropped_moves"], cases(site), acts(site)]
     site.service.close()
@@ -160,12 +156,11 @@ def drained(folder: Path) -> Trace:
         limits={"files_per_second": 2.0, "bytes_per_second": 1e9, "per_pool": FAST, "per_target": FAST})
     make_files(site)
     site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME, "by": "root"})
+    site.ask("drain-target", target=NAME, by="root")
     site.run(until=15)
     site.restart()
-    while (drain := ask(site.socket, {"request": "drains"})["drains"][0])["phase"] == "running":
-        site.run(until=site.cluster.now + 5)
-        assert site.cluster.now < 600
+    site.run_until(lambda: site.ask("drains")["drains"][0]["phase"] != "running", before=600)
+    (drain,) = site.ask("drains")["drains"]
     outcomes = Counter(str(act[3]) for act in acts(site))
     site.service.close()
     assert drain["phase"] == "empty"
@@ -177,10 +172,10 @@ def expired(folder: Path) -> Trace:
     site = site_of(Cluster(recorded_test_bed()), folder, limits={"files_per_second": 0.2})
     for number in range(12):
         site.cluster.make_file(f"/proj/in/{number}", 100_000, uid=1001)
-    ask(site.socket, {"request": "stage", "job": "17", "uid": 1001, "gid": 100, "user": "alice", "stages": [
-        {"direction": "promote", "path": "/mnt/lustre/proj/in", "deadline_seconds": 12.0}]})
+    site.ask("stage", job="17", uid=1001, gid=100, user="alice", stages=[
+        {"direction": "promote", "path": "/mnt/lustre/proj/in", "deadline_seconds": 12.0}])
     site.run(until=30)
-    (found,) = ask(site.socket, {"request": "stage-state", "job": "17"})["stagings"]
+    (found,) = site.ask("stage-state", job="17")["stagings"]
     site.service.close()
     assert (found["state"], found["succeeded"]) == ("expired", False)
     return [found["outcomes"], sum(found["left_out"].values()), found["files"]]

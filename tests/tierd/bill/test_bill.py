@@ -14,7 +14,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import Site
 from tierd.act.applications import ApplicationStore
 from tierd.bill.command import table
 from tierd.bill.entries import (
@@ -31,7 +31,6 @@ from tierd.bill.entries import (
 from tierd.bill.running import MAX_ENDED, MAX_SERIES, Bill
 from tierd.cli.client import time_text
 from tierd.cli.tierctl import main
-from tierd.daemon.client import ask
 from tierd.integrations.protocol import SchedulerJob
 
 
@@ -44,7 +43,7 @@ def moved_bytes(jobs: Sequence[Job], begin: float, end: float) -> float:
 
 def bill(site: Site, **more: object) -> BillAnswer:
     now = site.cluster.epoch
-    return BillAnswer.from_json(ask(site.socket, {"request": "bill", "since": now - 3600, "until": now, **more}))
+    return BillAnswer.from_json(site.ask("bill", since=now - 3600, until=now, **more))
 
 
 def test_the_bill_holds_what_the_stream_lost(site: Site) -> None:
@@ -60,23 +59,23 @@ def test_the_bill_holds_what_the_stream_lost(site: Site) -> None:
     assert entry.low_bytes <= truth <= entry.high_bytes
 
 
-def test_the_command_shows_it_for_jobs_users_and_one_job(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_it_for_jobs_users_and_one_job(site: Site) -> None:
     site.run(until=190)
-    head, titles, first, second = shown(capsys, "bill", site=site).splitlines()
+    head, titles, first, second = site.shown("bill").splitlines()
     assert head.endswith("what jobs with small files cost streams (90% interval)")
     assert titles.split() == ["JOB", "cost", "others", "lost", "to", "others"]
     assert first.split()[:2] == [NOISE.job_id, second.split()[1]]
     assert second.startswith(STREAM.job_id)
-    assert "1002" in shown(capsys, "bill", "--by", "user", site=site)
-    assert "(no project known)" in shown(capsys, "bill", "--by", "project", site=site)
-    assert shown(capsys, "bill", "--line", "--job", NOISE.job_id, site=site).startswith("cost other jobs ")
-    assert shown(capsys, "bill", "--line", "--job", "another", site=site) == ""
+    assert "1002" in site.shown("bill", "--by", "user")
+    assert "(no project known)" in site.shown("bill", "--by", "project")
+    assert site.shown("bill", "--line", "--job", NOISE.job_id).startswith("cost other jobs ")
+    assert site.shown("bill", "--line", "--job", "another") == ""
     with pytest.raises(SystemExit, match="2"):
         main(["bill", "--user", "anna", "--socket", site.socket])  # not the bill of all users
-    (row,) = csv.DictReader(shown(capsys, "bill", "--csv", site=site).splitlines())
-    (entry,) = json.loads(shown(capsys, "bill", "--json", site=site))["entries"]
+    (row,) = csv.DictReader(site.shown("bill", "--csv").splitlines())
+    (entry,) = json.loads(site.shown("bill", "--json"))["entries"]
     assert float(row["lost_bytes"]) == entry["lost_bytes"] > 0
-    assert f'tierd_interference_lost_bytes_total{{aggressor="{NOISE.job_id}",' in fetched(site, "/metrics")[1]
+    assert f'tierd_interference_lost_bytes_total{{aggressor="{NOISE.job_id}",' in site.fetched("/metrics")[1]
     site.restart()
     assert bill(site).entries[0].lost_bytes == pytest.approx(entry["lost_bytes"])
 
@@ -91,7 +90,7 @@ def test_midnight_changes_no_sum(site: Site) -> None:
     assert len(entries) == 2
     lost = sum(each.lost_bytes for each in entries)
     assert lost == pytest.approx(3.33e9, rel=0.02)
-    counted = [float(*re.findall(r"^tierd_interference_lost_bytes_total.* (\S+)$", fetched(site, "/metrics")[1],
+    counted = [float(*re.findall(r"^tierd_interference_lost_bytes_total.* (\S+)$", site.fetched("/metrics")[1],
                                  re.MULTILINE)) for _ in range(2)]
     assert counted == [0, pytest.approx(lost)]
 
@@ -145,16 +144,16 @@ def test_an_entry_that_cannot_be_read_is_left_out(site: Site) -> None:
     assert list(stored(site.service.journal, 0.0, 2 * 86400.0)) == []
 
 
-def test_a_job_is_known_by_the_number_of_its_scheduler(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_is_known_by_the_number_of_its_scheduler(site: Site) -> None:
     job = SchedulerJob(4711, "train", "alice", None, "chem", "batch", "/")
     ApplicationStore(site.service.journal.db).remember({"a.1": job}, str, 0.0)
     now = site.cluster.epoch
     store(site.service.journal, [entry(7, now - 120)])
-    line = shown(capsys, "bill", "--line", "--job", "4711", site=site)
+    line = site.shown("bill", "--line", "--job", "4711")
     assert line.strip() == "cost other jobs 2.0 GB (1.0 GB to 3.0 GB), 10 s"
-    assert shown(capsys, "bill", "--line", "--job", "4712", site=site) == ""
-    assert shown(capsys, "bill", "--line", "--job", "4711", "--user", "alice", site=site) == line
-    assert shown(capsys, "bill", "--line", "--job", "4711", "--user", "bob", site=site) == "", "in another cluster"
+    assert site.shown("bill", "--line", "--job", "4712") == ""
+    assert site.shown("bill", "--line", "--job", "4711", "--user", "alice") == line
+    assert site.shown("bill", "--line", "--job", "4711", "--user", "bob") == "", "in another cluster"
 
 
 def test_a_user_who_costs_and_loses_is_one_line() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -17,8 +15,10 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.jobs.large_files import StreamingWriter
 from simulator.parameters import write_parameters
 from simulator.settings import recorded_test_bed
+from tests.conftest import asked
+from tests.tierd.later import raising
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import Site
 from tierd.brake.agent import Agent
 from tierd.brake.cases import BOX_SECONDS, MEASURE_SECONDS, BrakedJob, Limit, Load
 from tierd.brake.command import asking
@@ -274,7 +274,7 @@ def without_cure(braked: BrakedSite) -> BrakedSite:
 
 
 def test_the_finding_holds_and_the_brake_ends_after_its_time_and_does_not_begin_again_at_once(
-        without_cure: BrakedSite, capsys: pytest.CaptureFixture[str]) -> None:
+        without_cure: BrakedSite) -> None:
     without_cure.run_until("BRAKED", before=60)
     begun = without_cure.cluster.now
     without_cure.run(without_cure.cluster.now + 60)
@@ -283,10 +283,10 @@ def test_the_finding_holds_and_the_brake_ends_after_its_time_and_does_not_begin_
     assert not any("ended" in words for words in without_cure.site.said)
     said = without_cure.run_until("RELEASED", before=begun + BOX_SECONDS + 30)
     assert "10 min have passed" in said
-    explained = shown(capsys, "explain", "F1", site=without_cure.site)
+    explained = without_cure.site.shown("explain", "F1")
     assert "BRAKED" in explained
     assert "less than before" in explained
-    assert "tierd_braked_jobs" in fetched(without_cure.site, "/metrics")[1]
+    assert "tierd_braked_jobs" in without_cure.site.fetched("/metrics")[1]
     without_cure.run(without_cure.cluster.now + 120)
     assert without_cure.rules == []
     assert sum("BRAKED" in words for words in without_cure.site.said) == 1
@@ -297,10 +297,7 @@ def paused(site: Site) -> None:
 
 
 def blind(site: Site) -> None:
-    def fail() -> None:
-        raise OSError("Prometheus does not answer")
-
-    site.before_reading = fail
+    site.before_reading = raising(OSError("Prometheus does not answer"))
 
 
 def killed(site: Site) -> None:
@@ -408,14 +405,8 @@ def test_the_rule_for_an_array_leaves_out_the_task_that_it_slows(site: Site) -> 
 
 
 def test_odd_requests_are_refused(braked: BrakedSite) -> None:
-    url = f"http://127.0.0.1:{braked.site.service.web.port}/-/brake"
-    answers = {}
-    for kind, body in (("application/json", b'{"node": "a"}'), ("application/json", b"[]"), ("text/plain", b"{}"),
-                       ("application/json", b'{"node": 3}')):
-        request = urllib.request.Request(url, body, {"Content-Type": kind})
-        try:
-            with urllib.request.urlopen(request) as answer:
-                answers[kind, body] = json.load(answer)
-        except urllib.error.HTTPError as error:
-            answers[kind, body] = error.code
-    assert list(answers.values()) == [{"rules": []}, 400, 415, 400]
+    for kind, body, expected in (("application/json", '{"node": "a"}', 200), ("application/json", "[]", 400),
+                                 ("text/plain", "{}", 415), ("application/json", '{"node": 3}', 400)):
+        status, _, answer = asked(braked.site.service.web.port, "/-/brake", "POST", body, Content_Type=kind)
+        assert status == expected
+        assert status != 200 or json.loads(answer) == {"rules": []}

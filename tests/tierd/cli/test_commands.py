@@ -21,27 +21,26 @@ import pytest
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Site, failed, fetched, shown
+from tests.tierd.site import Site
 from tierd.cli import client, completion
 from tierd.cli.tierctl import main, parser
 from tierd.cli.top_tables import Now, quiet_text
 from tierd.daemon.answers import TopAnswer
-from tierd.daemon.client import ask
 
 
-def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site) -> None:
     site.run(until=35)
-    assert shown(capsys, "findings", site=site).startswith("F1  noisy-neighbour: ior_stream.1002 streams at")
-    status = shown(capsys, "status", site=site)
+    assert site.shown("findings").startswith("F1  noisy-neighbour: ior_stream.1002 streams at")
+    status = site.shown("status")
     assert re.search(r"lustre-OST0002  \|[#=+.-]{15,20} *\|  .* # ior_stream.1002 \d+%, = mdt_small.1001 \d+%", status)
     assert "case F1: mdt_small.1001 against ior_stream.1002 in /proj/ingest, found" in status
-    history = shown(capsys, "history", site=site)
+    history = site.shown("history")
     assert re.search(" 1  20.* done     set-default-layout  /proj/ingest  first 1M on flash", history)
-    early = shown(capsys, "explain", "F1", site=site)
+    early = site.shown("explain", "F1")
     assert "; active." in early
     assert "  judging: the throughput of the victim is measured.\n" in early
     site.run(until=130)
-    reported = shown(capsys, "explain", "1", site=site)  # by the act
+    reported = site.shown("explain", "1")  # by the act
     assert reported.startswith("F1, noisy-neighbour, found 20")
     for part in ("slowdown: 1.", "Directories of the aggressor, from the changelogs: /proj/ingest.",
                  "SET default layout of /proj/ingest", "Acts: 1 set-default-layout done; 0 B moved.",
@@ -57,23 +56,23 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
              for part in ("FOUND", "SET default layout", "KEPT: it helped")]
     assert order == sorted(order)
     assert re.search(r"  \+\d+ s  ", timeline[-1])
-    assert ": helped; kept" in shown(capsys, "status", site=site)
+    assert ": helped; kept" in site.shown("status")
 
 
-def test_the_account_of_a_job_stands_beside_it(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_account_of_a_job_stands_beside_it(site: Site) -> None:
     site.accounts = {1001: "anna"}
     site.run(until=35)
     until = monotonic() + 20
-    while "anna" not in (status := shown(capsys, "status", site=site)):  # the lookup runs in a thread
+    while "anna" not in (status := site.shown("status")):  # the lookup runs in a thread
         assert monotonic() < until
     assert "\nusers: mdt_small.1001 is anna (1001)\n" in status
     roles = "users: aggressor anna (1001), victim 1002\n"
-    assert roles in shown(capsys, "findings", site=site)
-    assert roles in shown(capsys, "explain", "F1", site=site)
-    assert re.search(r"mdt_small\.1001 +anna \(1001\) ", shown(capsys, "top", "--once", site=site))
-    assert "user anna (1001)" in fetched(site, "/")[1]
+    assert roles in site.shown("findings")
+    assert roles in site.shown("explain", "F1")
+    assert re.search(r"mdt_small\.1001 +anna \(1001\) ", site.shown("top", "--once"))
+    assert "user anna (1001)" in site.fetched("/")[1]
     now = site.cluster.epoch
-    reported = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
+    reported = site.ask("report", since=now - 200, until=now)
     assert reported["users"] == {"mdt_small.1001": "anna (1001)", "ior_stream.1002": "1002"}
 
 
@@ -92,13 +91,12 @@ def gains(reported: str) -> Sequence[float]:
     return [megabytes_per_second(text) for text in found.groups()]
 
 
-def test_without_a_past_device_time_predicts_what_the_act_brings(site: Site,
-                                                                 capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_past_device_time_predicts_what_the_act_brings(site: Site) -> None:
     cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, start_seconds=0.0)))
     cluster.advance(60)
     site.begin_again(cluster)
     site.run_until_said("KEPT: it helped", before=240)
-    reported = shown(capsys, "explain", "F1", site=site)
+    reported = site.shown("explain", "F1")
     expected, low, high, measured = gains(reported)
     assert low < expected < high
     assert low <= measured <= high
@@ -108,23 +106,23 @@ def test_without_a_past_device_time_predicts_what_the_act_brings(site: Site,
     ("F99", "the journal has no finding F99"), ("7", "the journal has no act 7"),
     ("x", "neither a finding (F3), nor an order (D3, O3), nor an act"),
     ("F" + "9" * 30, "neither a finding"), ("", "neither")])
-def test_unknown_names_are_refused(site: Site, capsys: pytest.CaptureFixture[str], name: str, error: str) -> None:
-    assert error in failed(capsys, "explain", name, site=site)
+def test_unknown_names_are_refused(site: Site, name: str, error: str) -> None:
+    assert error in site.failed("explain", name)
 
 
-def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no findings that tierd acts on" in shown(capsys, "plan", site=site)
-    shown(capsys, "drain", "looking first", site=site)
+def test_a_plan_is_shown_and_nothing_is_done(site: Site) -> None:
+    assert "no findings that tierd acts on" in site.shown("plan")
+    site.shown("drain", "looking first")
     site.run(until=55)
-    plan = shown(capsys, "plan", site=site)
+    plan = site.shown("plan")
     assert plan.startswith("DRAINING: looking first; the queue is empty (tierctl resume ends the drain); mode full\n")
     assert "  lfs setstripe -E 1M -c 1 -p flash -E -1 " in plan
     assert " -p hdd /proj/ingest\n" in plan
     assert max(map(len, plan.splitlines())) < 120
-    assert shown(capsys, "history", site=site) == "no acts yet\n"
+    assert site.shown("history") == "no acts yet\n"
     site.filesystem.set_xattr("/proj", "user.tierd", b"off")
     site.run(until=90)
-    assert "not done: /proj/ingest: user.tierd is off at /proj" in shown(capsys, "plan", site=site)
+    assert "not done: /proj/ingest: user.tierd is off at /proj" in site.shown("plan")
 
 
 @pytest.mark.parametrize(("changed", "why", "remedy"), [
@@ -134,37 +132,37 @@ def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureF
     ({"act": {"on": ("outgrown-component",)}}, r"findings of kind noisy-neighbour are reported only \(act\.on\)", "")],
     ids=["gain", "mode", "kinds"])
 def test_status_explain_and_page_say_why_nothing_is_done(
-        site: Site, capsys: pytest.CaptureFixture[str], changed: dict[str, Any], why: str, remedy: str) -> None:
+        site: Site, changed: dict[str, Any], why: str, remedy: str) -> None:
     """It stood in the log alone."""
     site.restart(**changed)
     site.run(until=55)
-    status, page = shown(capsys, "status", site=site), fetched(site, "/")[1]
-    for text in (status, shown(capsys, "explain", "F1", site=site), page):
+    status, page = site.shown("status"), site.fetched("/")[1]
+    for text in (status, site.shown("explain", "F1"), page):
         assert re.search(why, text)
     assert f"to change that: {remedy}" in status
     assert f"To change that: {remedy}" in page
 
 
-def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no reading yet" in shown(capsys, "top", "--once", site=site)
+def test_the_live_view_shows_who_slows_whom(site: Site) -> None:
+    assert "no reading yet" in site.shown("top", "--once")
     site.run(until=35)
-    reported = shown(capsys, "top", site=site)
+    reported = site.shown("top")
     assert "F1 noisy-neighbour: ior_stream.1002" in reported
     assert re.search(r"lustre-OST0002 .* 1\.\d\d x", reported)
     assert re.search(r"mdt_small\.1001 .* noise *\n", reported)
     assert re.search(r"ior_stream\.1002 .* slowed *\n", reported)
-    answer = json.loads(shown(capsys, "top", "--json", site=site))
+    answer = json.loads(site.shown("top", "--json"))
     assert {row["role"] for row in answer["jobs"]} == {"noise", "slowed"}
     quiet = TopAnswer.from_json(answer | {"targets": [], "jobs": []})
     assert quiet_text(quiet) == "no active jobs"
     Now(1).shown(answer | {"paused": "[bold]x\x1b[2J", "faults": {"a": "[/]"}})  # no markup, no escapes
 
 
-def test_before_the_first_look_the_answer_has_the_same_keys(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no advice yet" in shown(capsys, "advise", site=site)
-    before = ask(site.socket, {"request": "top"})
+def test_before_the_first_look_the_answer_has_the_same_keys(site: Site) -> None:
+    assert "no advice yet" in site.shown("advise")
+    before = site.ask("top")
     site.run(until=15)
-    assert before.keys() == ask(site.socket, {"request": "top"}).keys()
+    assert before.keys() == site.ask("top").keys()
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,7 +181,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_options_of_the_daemon_stand_before_or_after_the_command(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    after = shown(capsys, "status", site=site)
+    after = site.shown("status")
     assert main(["--socket", site.socket, "status"]) == 0
     assert capsys.readouterr().out == after
     assert main(["--json", "--socket", site.socket, "status"]) == 0
@@ -191,9 +189,9 @@ def test_options_of_the_daemon_stand_before_or_after_the_command(
 
 
 @pytest.mark.usefixtures("berlin")
-def test_times_are_local_and_utc_on_request(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_are_local_and_utc_on_request(site: Site) -> None:
     site.run(until=20)
-    local, utc = (re.search(r"last reading [\d-]+ (\d\d):\S+ (\w+)", shown(capsys, "status", *more, site=site))
+    local, utc = (re.search(r"last reading [\d-]+ (\d\d):\S+ (\w+)", site.shown("status", *more))
                   for more in ([], ["--utc"]))
     assert local is not None
     assert utc is not None
@@ -217,8 +215,7 @@ def test_times_of_options_are_local_and_utc_on_request() -> None:
       for when in ("0001-01-01", "9999-12-31T23:59", "9999999999w", f"{'9' * 400}w")),
 ])
 @pytest.mark.usefixtures("berlin")
-def test_wrong_values_are_refused_before_any_request(
-        arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_values_are_refused_before_any_request(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
@@ -229,58 +226,56 @@ def ids(text: str) -> list[str]:
     return re.findall(r"^ *(\d+)  ", text, re.MULTILINE)
 
 
-def test_history_selects_by_path_job_and_time(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, "history", "--outcome", "failed", site=site) == "no acts yet\n"
+def test_history_selects_by_path_job_and_time(site: Site) -> None:
+    assert site.shown("history", "--outcome", "failed") == "no acts yet\n"
     site.run(until=60)
-    (every,) = ids(shown(capsys, "history", site=site))
+    (every,) = ids(site.shown("history"))
     for chosen in (["--path", "/proj"], ["--path", "/proj/ingest/"], ["--job", "ior_stream.1002"],
                    ["--job", "mdt_small.1001"], ["--act", "set-default-layout"],
                    ["--path", f"{site.settings.filesystem.mount}/proj"], ["--since", "1970-01-02"]):
-        assert ids(shown(capsys, "history", *chosen, site=site)) == [every], chosen
+        assert ids(site.shown("history", *chosen)) == [every], chosen
     for other in (["--path", "/pro"], ["--path", "/proj/ingest/x"], ["--since", "2099-01-01"],
                   ["--outcome", "failed"], ["--act", "migrate"],
                   ["--outcome", "failed", "--long"]):
-        assert "no matching acts; all outcomes: 1 done" in shown(capsys, "history", *other, site=site)
-    assert failed(capsys, "history", "--case", "D1", site=site) == "the journal has no order D1, but finding F1\n"
-    assert "no finding with a job 'nobody'" in failed(capsys, "history", "--job", "nobody", site=site)
+        assert "no matching acts; all outcomes: 1 done" in site.shown("history", *other)
+    assert site.failed("history", "--case", "D1") == "the journal has no order D1, but finding F1\n"
+    assert "no finding with a job 'nobody'" in site.failed("history", "--job", "nobody")
 
 
-def test_findings_about_one_job(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, "findings", "--job", "ior_stream.1002", site=site).startswith("no findings yet")
+def test_findings_about_one_job(site: Site) -> None:
+    assert site.shown("findings", "--job", "ior_stream.1002").startswith("no findings yet")
     site.run_until_said("FOUND", before=60)
     for job in ("ior_stream.1002", "mdt_small.1001"):
-        assert shown(capsys, "findings", "--job", job, site=site).startswith("F1  noisy-neighbour: ior_stream.1002")
-    count = len(ask(site.socket, {"request": "findings"})["findings"])
-    assert shown(capsys, "findings", "--job", "4711", site=site) == (
+        assert site.shown("findings", "--job", job).startswith("F1  noisy-neighbour: ior_stream.1002")
+    count = len(site.ask("findings")["findings"])
+    assert site.shown("findings", "--job", "4711") == (
         f"no finding is about 4711 now, {count} finding{'s'[:count - 1]} about others; earlier ones: tierctl report\n")
 
 
-def test_a_pause_for_a_time_ends_by_itself_even_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pause_for_a_time_ends_by_itself_even_after_a_restart(site: Site) -> None:
     site.run(until=10)
-    paused = shown(capsys, "pause", "--for", "30s", "disks", site=site)
+    paused = site.shown("pause", "--for", "30s", "disks")
     assert re.match(r"paused: disks, until 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC\n", paused)
     site.run(until=20)
     site.restart()
-    assert shown(capsys, "status", site=site).startswith("PAUSED: disks, until 20")
+    assert site.shown("status").startswith("PAUSED: disks, until 20")
     site.run(until=45)
-    assert shown(capsys, "status", site=site).startswith("running")
-    assert "until" not in shown(capsys, "pause", "longer", site=site)
+    assert site.shown("status").startswith("running")
+    assert "until" not in site.shown("pause", "longer")
     site.run(until=200)
-    assert shown(capsys, "status", site=site).startswith("PAUSED: longer (")
+    assert site.shown("status").startswith("PAUSED: longer (")
 
 
-def test_a_pause_for_a_time_does_not_close_the_circuit_breaker(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pause_for_a_time_does_not_close_the_circuit_breaker(site: Site) -> None:
     site.run(until=10)
     site.service.gate.operating_state.trip("too many failures")
-    assert shown(capsys, "pause", "--for", "30s", "disks", site=site).startswith(
-        "paused: too many failures; disks, until 20")
+    assert site.shown("pause", "--for", "30s", "disks").startswith("paused: too many failures; disks, until 20")
     site.run(until=45)
-    assert shown(capsys, "status", site=site).startswith("PAUSED: too many failures (tierctl resume")
+    assert site.shown("status").startswith("PAUSED: too many failures (tierctl resume")
     site.restart()
-    assert shown(capsys, "status", site=site).startswith("PAUSED: too many failures (tierctl resume")
-    shown(capsys, "resume", site=site)
-    assert shown(capsys, "status", site=site).startswith("running")
+    assert site.shown("status").startswith("PAUSED: too many failures (tierctl resume")
+    site.shown("resume")
+    assert site.shown("status").startswith("running")
 
 
 def test_colours_are_for_terminals_without_no_color() -> None:
@@ -296,13 +291,12 @@ def test_colours_are_for_terminals_without_no_color() -> None:
     assert not client.colours(io.StringIO(), {"FORCE_COLOR": "1", "NO_COLOR": "1"})
 
 
-def test_colours_change_no_text(
-        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_change_no_text(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.run_until_said("SET default layout", before=60)
     for command in (["status"], ["findings"], ["history"], ["explain", "F1"]):
-        plain = shown(capsys, *command, site=site)
+        plain = site.shown(*command)
         monkeypatch.setenv("FORCE_COLOR", "1")
-        coloured = shown(capsys, *command, site=site)
+        coloured = site.shown(*command)
         monkeypatch.delenv("FORCE_COLOR")
         assert "\x1b[" in coloured
         assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain

@@ -10,10 +10,9 @@ from threading import Event
 from time import monotonic
 from typing import Any
 
-import pytest
 from textual.pilot import Pilot
 
-from tests.tierd.site import Site, shown
+from tests.tierd.site import Site
 from tierd.cli import client
 from tierd.cli.top_app import TopApp
 from tierd.cli.top_tables import Now, Past, Source
@@ -198,7 +197,7 @@ def test_a_target_and_a_job_open_and_lead_to_each_other(site: Site) -> None:
     on_terminal(of(site), story)
 
 
-def test_the_past_is_shown_and_stepped_through(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_past_is_shown_and_stepped_through(site: Site) -> None:
     site.run(until=310)
     minute = site.cluster.epoch // 60 * 60
     first, second, last = (client.time_text(minute - before) for before in (240, 180, 0))
@@ -219,7 +218,7 @@ def test_the_past_is_shown_and_stepped_through(site: Site, capsys: pytest.Captur
 
     on_terminal(of(site), story, source=Past(minute - 250))
     then = datetime.fromtimestamp(minute - 190, UTC).isoformat()
-    text = shown(capsys, "top", "--replay", then, site=site)
+    text = site.shown("top", "--replay", then)
     assert text.startswith(f"REPLAY {second}")
     assert "mdt_small.1001" in text
 

@@ -11,6 +11,7 @@ import pytest
 from tests.tierd.cluster.broker import Broker, new_fsname, until
 from tests.tierd.cluster.cluster_world import over_nats
 from tests.tierd.cluster.reader_world import KEY, SETTINGS, Leader, MadeChangelog, lives, path_of
+from tests.tierd.later import raising
 from tierd.clock import SystemClock
 from tierd.cluster.messages import Names
 from tierd.cluster.mover import Mover
@@ -104,10 +105,7 @@ def run_until(mover: Mover, end: threading.Event, states: list[str]) -> bool:
 
 
 def with_defect(mover: Mover, method: str) -> Mover:
-    def broken(_: Mover) -> str:
-        raise KeyError("a defect")
-
-    mover.__class__ = type("BrokenMover", (type(mover),), {method: broken})
+    mover.__class__ = type("BrokenMover", (type(mover),), {method: raising(KeyError("a defect"))})
     return mover
 
 

@@ -14,14 +14,13 @@ from simulator.settings import recorded_test_bed
 from stack.role import PortEngine
 from tests.tierd.cluster.broker import Broker, connected
 from tests.tierd.simulated import STREAM
-from tests.tierd.site import READ_AGAIN, Clearing, Site, acting, fetched, shown
+from tests.tierd.site import READ_AGAIN, Clearing, Site, acting
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.mover import Mover
 from tierd.config.act import ClaimSettings
-from tierd.daemon.client import ask
 from tierd.simulation.world import VirtualClock
 
 
@@ -76,18 +75,18 @@ def leader(own_broker: Broker, tmp_path: Path) -> Iterator[Leader]:
     made.close()
 
 
-def test_a_mover_relieves_the_stream_of_its_neighbour(leader: Leader, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mover_relieves_the_stream_of_its_neighbour(leader: Leader) -> None:
     leader.run_until_said("MOVED", before=300)
-    lines = shown(capsys, "movers", site=leader).splitlines()
+    lines = leader.shown("movers").splitlines()
     assert lines[0].startswith("NATS: connected; 1 mover; ")
     assert "m1 on node1, 4 threads, lfs: working" in lines[1]
-    answer = json.loads(shown(capsys, "movers", "--json", site=leader))
+    answer = json.loads(leader.shown("movers", "--json"))
     assert answer["movers"][0]["results"]["done"] > 0
-    _, text = fetched(leader, "/metrics")
+    _, text = leader.fetched("/metrics")
     assert 'tierd_nats_up{fs="lustre"} 1.0' in text
     assert 'tierd_movers{fs="lustre",state="working"} 1.0' in text
     assert 'tierd_mover_results_total{fs="lustre",result="done"}' in text
-    assert "migrate" in shown(capsys, "history", site=leader)
+    assert "migrate" in leader.shown("history")
 
 
 NID = "10.0.2.15@tcp"
@@ -108,7 +107,7 @@ def test_moves_that_no_mover_has_begun_wait_over_a_restart(leader: Leader) -> No
     paths = [f"/proj/keep/{number}" for number in range(30)]
     for path in paths:
         leader.cluster.make_file(path, 700_000)
-    ask(leader.socket, {"request": "promote", "path": "/proj/keep"})
+    leader.ask("promote", path="/proj/keep")
     leader.mover.describe()
     Site.run(leader, until=10)
     assert leader.service.gate.under_way
@@ -117,15 +116,13 @@ def test_moves_that_no_mover_has_begun_wait_over_a_restart(leader: Leader) -> No
     assert all("flash" in str(leader.filesystem.layout(path)) for path in paths)
 
 
-def test_without_nats_the_leader_plans_nothing_and_says_so(
-    leader: Leader, own_broker: Broker, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_nats_the_leader_plans_nothing_and_says_so(leader: Leader, own_broker: Broker) -> None:
     own_broker.kill()
     Site.run(leader, until=150)
     assert any("NATS" in sentence for sentence in leader.said)
     assert not any("QUEUED" in sentence or "MOVED" in sentence for sentence in leader.said)
-    assert "NATS" in shown(capsys, "status", site=leader)
-    assert 'tierd_nats_up{fs="lustre"} 0.0' in fetched(leader, "/metrics")[1]
+    assert "NATS" in leader.shown("status")
+    assert 'tierd_nats_up{fs="lustre"} 0.0' in leader.fetched("/metrics")[1]
     assert len(leader.service.gate.default_layouts) == 0
     own_broker.start()
     connected(leader.connection)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import urllib.request
 from dataclasses import replace
 from pathlib import Path
-from urllib.error import HTTPError
 
 import pytest
 
 from stack.services import free_ports
+from tests.conftest import asked
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import MiniLustre
@@ -146,11 +145,8 @@ class Page:
         self._port = port
 
     def get(self, path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=10) as answer:
-                return answer.status, answer.read().decode()
-        except HTTPError as error:
-            return error.code, error.read().decode()
+        status, _, body = asked(self._port, path)
+        return status, body.decode()
 
     def refuses(self) -> bool:
         try:

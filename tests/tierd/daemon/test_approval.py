@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tierd.later import Time
-from tests.tierd.site import Site, failed, fetched, shown
+from tests.tierd.sense.clocks import SettableClock
+from tests.tierd.site import Site
 from tierd.act.operating_state import Approvals
 from tierd.acts import ActKind, Outcome
 from tierd.config.act import Mode
@@ -23,67 +23,66 @@ def kinds_done(site: Site) -> list[ActKind]:
     return [entry.kind for entry in site.service.journal.entries()]
 
 
-def test_a_plan_waits_and_says_what_it_would_do_and_bring(asking: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_waits_and_says_what_it_would_do_and_bring(asking: Site) -> None:
     (sentence,) = [each for each in asking.said if "waits for approval" in each]
     for words in ("set the default of /proj/ingest (first 1M on flash", "ior_stream.1002 may gain ", " to ",
                   "tierctl apply F1, or tierctl decline F1"):
         assert words in sentence
     asking.run(until=asking.cluster.now + 60)
     assert kinds_done(asking) == [], "nothing is done before the answer"
-    status = shown(capsys, "status", site=asking)
+    status = asking.shown("status")
     assert "mode ask" in status
     assert "waits for approval to set the default" in status
-    _, page = fetched(asking, "/")
+    _, page = asking.fetched("/")
     assert "tierctl apply F1" in page
     assert "tierctl decline F1" in page
-    _, metrics = fetched(asking, "/metrics")
+    _, metrics = asking.fetched("/metrics")
     assert 'tierd_waiting_plan_since_timestamp_seconds{aggressor="mdt_small.1001",finding="F1",fs="lustre"' in metrics
 
 
-def test_an_approved_plan_is_carried_out_and_judged(asking: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, "apply", "F1", site=asking).startswith("F1: its plan is carried out")
+def test_an_approved_plan_is_carried_out_and_judged(asking: Site) -> None:
+    assert asking.shown("apply", "F1").startswith("F1: its plan is carried out")
     asking.run_until_said("SET default layout", before=asking.cluster.now + 15)
     assert any(each.startswith("APPROVED by ") for each in asking.said)
-    assert "already carried out: tierctl undo reverts it" in failed(capsys, "decline", "F1", site=asking)
-    assert "the journal has no finding F99" in failed(capsys, "apply", "F99", site=asking)
+    assert "already carried out: tierctl undo reverts it" in asking.failed("decline", "F1")
+    assert "the journal has no finding F99" in asking.failed("apply", "F99")
     asking.run_until_said("KEPT: it helped", before=asking.cluster.now + 150)
     assert ActKind.SET_DEFAULT_LAYOUT in kinds_done(asking)
 
 
-def test_a_declined_plan_is_put_aside_for_a_day_even_over_a_restart(asking: Site,
-                                                                     capsys: pytest.CaptureFixture[str]) -> None:
-    shown(capsys, "decline", "f1", site=asking)
+def test_a_declined_plan_is_put_aside_for_a_day_even_over_a_restart(asking: Site) -> None:
+    asking.shown("decline", "f1")
     asking.restart()
     asking.run(until=asking.cluster.now + 60)
     assert kinds_done(asking) == []
-    assert "declined by " in shown(capsys, "status", site=asking)
-    _, metrics = fetched(asking, "/metrics")
+    assert "declined by " in asking.shown("status")
+    _, metrics = asking.fetched("/metrics")
     assert "tierd_waiting_plan_since_timestamp_seconds{" not in metrics
     (found,) = asking.service.daemon.findings
     assert asking.service.gate.approvals.of(found.key) is not None
-    other = Time()
+    other = SettableClock()
     for days, why in ((1, "an answer expires"), (-30, "the clock was ahead when it was given")):
-        other.time = asking.service.node.clock.now() + days * 86_400
+        other.at = asking.service.node.clock.now() + days * 86_400
         assert Approvals(asking.service.journal, other).of(found.key) is None, why
 
 
-def test_what_was_undone_is_done_again_in_any_mode(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_undone_is_done_again_in_any_mode(site: Site) -> None:
     site.run_until_said("SET default layout", before=100)
-    shown(capsys, "undo", "F1", site=site)
+    site.shown("undo", "F1")
     site.run(until=site.cluster.now + 40)
     refused = site.service.daemon.remediations.refusals(site.service.daemon.findings[0].key)
     assert kinds_done(site).count(ActKind.SET_DEFAULT_LAYOUT) == 1, refused
-    assert "done again" in shown(capsys, "apply", "F1", site=site)
+    assert "done again" in site.shown("apply", "F1")
     site.run(until=site.cluster.now + 20)
     assert kinds_done(site).count(ActKind.SET_DEFAULT_LAYOUT) == 2
     assert site.filesystem.layout("/proj/ingest") is not None
 
 
-def test_without_a_plan_no_answer_says_that_it_is_carried_out(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    shown(capsys, "pause", "away", site=site)
+def test_without_a_plan_no_answer_says_that_it_is_carried_out(site: Site) -> None:
+    site.shown("pause", "away")
     site.run_until_said("FOUND noisy-neighbour", before=100)
     for command in ("apply", "decline"):
-        assert "no plan for it waits for approval" in failed(capsys, command, "F1", site=site)
+        assert "no plan for it waits for approval" in site.failed(command, "F1")
 
 
 def test_the_gate_lets_nothing_through_that_nobody_approved(asking: Site) -> None:

@@ -98,12 +98,12 @@ def test_odd_requests_are_answered_and_do_no_harm(site: Site, line: bytes) -> No
         to.sendall(line + b"\n" * bool(line))
         to.shutdown(socket.SHUT_WR)
         assert "error" in json.loads(to.makefile("rb").read())
-    assert ask(site.socket, {"request": "status"})["paused"] == ""
+    assert site.ask("status")["paused"] == ""
 
 
 def test_unknown_requests_are_answered_with_what_is_known(site: Site) -> None:
     with pytest.raises(ControlError, match="unknown request 'reboot'; known: about, advise, apply, bill, decline, "):
-        ask(site.socket, {"request": "reboot"})
+        site.ask("reboot")
 
 
 def test_started_by_hand_the_folder_of_the_socket_is_made(tmp_path: Path) -> None:

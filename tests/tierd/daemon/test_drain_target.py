@@ -18,13 +18,12 @@ from simulator.servers.namespace import Inode
 from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
-from tests.tierd.site import Clearing, Site, acting, altered, failed, fetched, shown
+from tests.tierd.site import Clearing, Site, acting, altered
 from tierd.act.drain import Drain, drains_from_json
 from tierd.act.queue import QueuedMove
 from tierd.acts import ActKind, OrderKind
 from tierd.cli.tierctl import main
 from tierd.config.act import DrainSettings, Mode, Rate
-from tierd.daemon.client import ask
 from tierd.model import Action
 from tierd.policies.imbalance import Rebalance
 from tierd.policies.protocol import Tables
@@ -79,26 +78,28 @@ def make_mirrored(site: Site, path: str) -> None:
     inode.layout = replace(inode.layout, mirror_count=2)
 
 
-def drain(site: Site) -> None:
-    ask(site.socket, {"request": "drain-target", "target": NAME})
+def drain(site: Site, to_phase: str = "") -> None:
+    """Begin a drain of the target after the first cycle, and go on to a phase."""
+    site.run(until=5)
+    site.ask("drain-target", target=NAME)
+    if to_phase:
+        run_to(site, to_phase)
 
 
 def drained(site: Site, count: int = 30) -> None:
     """Begin a drain of the target with these files."""
     make_files(site, count)
-    site.run(until=5)
     drain(site)
 
 
-def test_no_target_is_called_empty_where_only_a_subdirectory_is_mounted(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_target_is_called_empty_where_only_a_subdirectory_is_mounted(site: Site) -> None:
     """The walk of what is mounted finds nothing, and the target would be replaced."""
     drained(site)
     site.parts["subdirectory"] = "/proj"
     site.restart()
     site.run(until=60)
     assert row(site)["phase"] == "running"
-    assert "only /proj is mounted" in failed(capsys, "drain-target", "OST0003", "--yes", site=site)
+    assert "only /proj is mounted" in site.failed("drain-target", "OST0003", "--yes")
 
 
 def on_target(site: Site) -> list[str]:
@@ -111,7 +112,7 @@ def contents(site: Site) -> dict[str, int]:
 
 
 def row(site: Site) -> dict[str, object]:
-    (drain,) = ask(site.socket, {"request": "drains"})["drains"]
+    (drain,) = site.ask("drains")["drains"]
     assert isinstance(drain, dict)
     return drain
 
@@ -126,20 +127,16 @@ def test_whoever_looks_at_a_drain_holds_up_no_act(site: Site) -> None:
     assert statements == []
 
 
-def run_to(site: Site, phase: str, seconds: float = 600) -> None:
-    end = site.cluster.now + seconds
-    while row(site)["phase"] != phase:
-        assert site.cluster.now < end, (row(site), site.said[-5:])
-        site.run(until=site.cluster.now + 5)
+def run_to(site: Site, phase: str) -> None:
+    site.run_until(lambda: row(site)["phase"] == phase)
 
 
-def test_every_file_leaves_the_target_within_its_pool_and_is_whole(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_file_leaves_the_target_within_its_pool_and_is_whole(site: Site) -> None:
     make_files(site)
     had = contents(site)
     assert len(on_target(site)) == 32
     site.run(until=5)
-    text = shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    text = site.shown("drain-target", "OST0004", "--yes")
     assert text.startswith(f"drain of {NAME} (order D1), begun by ")
     assert f"on each MDS: lctl set_param osp.{NAME}-osc-MDT*.max_create_count=0" in text
     run_to(site, "empty")
@@ -151,9 +148,8 @@ def test_every_file_leaves_the_target_within_its_pool_and_is_whole(
             assert {f"lustre-OST{one.ost_index:04x}" for one in part.objects} <= set(pool), inode.path
     wide = site.filesystem.layout("/proj/wide")
     assert sorted(one.ost_index for one in wide.components[0].objects) == [2, 3, 5]
-    assert not any(entry["place"].startswith("/proj/b/elsewhere")
-                   for entry in ask(site.socket, {"request": "history", "last": 100})["entries"])
-    text = shown(capsys, "drain-target", site=site)
+    assert not any(entry["place"].startswith("/proj/b/elsewhere") for entry in site.ask("history", last=100)["entries"])
+    text = site.shown("drain-target")
     assert "empty: no file with an object there was found" in text
     assert "32 files moved, 0 queued" in text
     assert any(f"drain of {NAME} is complete" in line for line in site.said)
@@ -183,42 +179,40 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_drain_shows_its_plan_and_asks(
-        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drain_shows_its_plan_and_asks(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     make_files(site, 3)
     site.run(until=5)
     for said in ("\n", "no\n", ""):
         monkeypatch.setattr(sys, "stdin", Terminal(said))
-        assert main(["drain-target", "OST0004", "--socket", site.socket]) == 1
-        text = capsys.readouterr().out
+        status, text, _ = site.tierctl("drain-target", "OST0004")
+        assert status == 1
         assert text.startswith(f"drain of {NAME}: move all files with an object there (")
         assert "  files of pool hdd: to lustre-OST0002, lustre-OST0003, lustre-OST0005\n" in text
         assert f"stop them first, on each MDS: lctl set_param osp.{NAME}-osc-MDT*.max_create_count=0" in text
         assert text.endswith("Begin? [y/N] nothing was changed\n")
-        assert shown(capsys, "drain-target", site=site) == "no drains\n"
+        assert site.shown("drain-target") == "no drains\n"
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    assert f"drain of {NAME} (order D1), begun by " in shown(capsys, "drain-target", "OST0004", site=site)
-    text = shown(capsys, "explain", "D1", site=site)
+    assert f"drain of {NAME} (order D1), begun by " in site.shown("drain-target", "OST0004")
+    text = site.shown("explain", "D1")
     assert text.startswith("Order D1, made 20")
     assert f"Target: {NAME}.\n" in text
     assert "ggressor" not in text
-    assert "a drain of" in failed(capsys, "drain-target", "OST4", "--yes", site=site)
-    assert "is running already" in failed(capsys, "drain-target", NAME, "--dry-run", site=site)
+    assert "a drain of" in site.failed("drain-target", "OST4", "--yes")
+    assert "is running already" in site.failed("drain-target", NAME, "--dry-run")
 
 
-def test_a_drain_is_an_order_with_its_own_page_and_no_finding(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drain_is_an_order_with_its_own_page_and_no_finding(site: Site) -> None:
     site.restart(web={"port": 0, "enabled": True}, limits={"files_per_second": 1.0})
     make_files(site, 3)
     make_mirrored(site, "/proj/<b>")
     site.run(until=5)
-    begun = shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    begun = site.shown("drain-target", "OST0004", "--yes")
     site.run(until=site.cluster.now + 10)
     path = f"/drain/{NAME}"
-    page = fetched(site, path)[1]
-    running = [begun, page, fetched(site, "/order/D1")[1], fetched(site, "/")[1], fetched(site, "/history")[1],
-               fetched(site, "/metrics")[1],
-               *(shown(capsys, *words, site=site) for words in (
+    page = site.fetched(path)[1]
+    running = [begun, page, site.fetched("/order/D1")[1], site.fetched("/")[1], site.fetched("/history")[1],
+               site.fetched("/metrics")[1],
+               *(site.shown(*words) for words in (
                    ("status",), ("findings",), ("explain", "D1"), ("explain", "1"), ("history", "--long"),
                    ("report", "--since", "1h"), ("drain-target", "--json"))),
                *site.said]
@@ -230,38 +224,36 @@ def test_a_drain_is_an_order_with_its_own_page_and_no_finding(
                   "max_create_count=0</code>",
                   "/proj/a/f00"):
         assert words in page, words
-    assert "/proj/a/f00" in shown(capsys, "history", "--case", "D1", site=site)
+    assert "/proj/a/f00" in site.shown("history", "--case", "D1")
     run_to(site, "incomplete")
-    assert "Incomplete: files are left." in fetched(site, path)[1]
-    shown(capsys, "drain-target", "OST0004", "--end", site=site)
+    assert "Incomplete: files are left." in site.fetched(path)[1]
+    site.shown("drain-target", "OST0004", "--end")
     site.run(until=site.cluster.now + 5)
-    assert "drain of" not in shown(capsys, "status", site=site)
-    page = fetched(site, path)[1]
+    assert "drain of" not in site.shown("status")
+    page = site.fetched(path)[1]
     assert f" {NAME} --end" not in page
     assert "max_create_count=20000</code>" in page
     for unknown in ("/case/F1", "/order/F1", "/order/O1", "/order/D9", "/drain/lustre-OST0002"):
-        assert fetched(site, unknown)[0] == 404, unknown
-    assert "the journal has no finding F1, but order D1" in failed(capsys, "explain", "F1", site=site)
+        assert site.fetched(unknown)[0] == 404, unknown
+    assert "the journal has no finding F1, but order D1" in site.failed("explain", "F1")
     for name, words in (("D1", "D1 is a drain: tierctl drain-target TARGET --end"), ("F1", "no finding F1, but order")):
-        assert words in failed(capsys, "undo", name, site=site)
-    assert "apply takes the number of a finding (F3)" in failed(capsys, "apply", "D1", site=site)
+        assert words in site.failed("undo", name)
+    assert "apply takes the number of a finding (F3)" in site.failed("apply", "D1")
 
 
 @pytest.mark.parametrize("further", [[], ["--json"]])
 def test_a_drain_does_not_begin_where_nobody_can_be_asked(
-        further: list[str], site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        further: list[str], site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("y\n") if further else io.StringIO("y\n"))
     site.run(until=5)
-    assert main(["drain-target", "OST0004", "--socket", site.socket, *further]) == 2
-    refused = capsys.readouterr()
-    assert refused.out == ""
-    assert "--yes begins" in refused.err
-    assert shown(capsys, "drain-target", site=site) == "no drains\n"
+    status, printed, errors = site.tierctl("drain-target", "OST0004", *further)
+    assert (status, printed) == (2, "")
+    assert "--yes begins" in errors
+    assert site.shown("drain-target") == "no drains\n"
 
 
 @pytest.mark.parametrize("of_the_daemon", [False, True])
-def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
-        site: Site, capsys: pytest.CaptureFixture[str], of_the_daemon: bool) -> None:
+def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(site: Site, of_the_daemon: bool) -> None:
     site.creation = SimulatedObjectCreation(site.cluster)
     site.restart(act={"dry_run": of_the_daemon}, drain={"stop_new_objects": True})
     make_files(site)
@@ -269,23 +261,23 @@ def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
     make(site, "/proj/mine/a", plain(OST))
     site.filesystem.set_xattr("/proj/mine", "user.tierd", b"off")
     site.run(until=5)
-    text = shown(capsys, "drain-target", NAME, "--yes" if of_the_daemon else "--dry-run", site=site)
+    text = site.shown("drain-target", NAME, "--yes" if of_the_daemon else "--dry-run")
     assert f"drain of {NAME}, begun by " in text
     assert "dry run: counting files" in text
-    assert "a dry run of" in failed(capsys, "drain-target", NAME, "--dry-run", site=site)
+    assert "a dry run of" in site.failed("drain-target", NAME, "--dry-run")
     run_to(site, "previewed")
     assert len(on_target(site)) == 34
-    assert "the journal has no order D1" in failed(capsys, "explain", "D1", site=site)
-    text = shown(capsys, "drain-target", site=site)
+    assert "the journal has no order D1" in site.failed("explain", "D1")
+    text = site.shown("drain-target")
     assert "34 files found (35.7 MB there)" in text, "those that stay too"
     assert "left: 1: the file has mirrors" in text
     assert "/proj/mirrored" in text
-    assert ask(site.socket, {"request": "history", "last": 10})["entries"] == []
+    assert site.ask("history", last=10)["entries"] == []
     assert any("34 files with 35.7 MB there; 32 would move, 2 would stay" in line for line in site.said)
-    shown(capsys, "drain-target", NAME, "--dry-run", site=site)
+    site.shown("drain-target", NAME, "--dry-run")
     site.run(until=site.cluster.now + 5)
     assert set(site.creation.limits(NAME).values()) == {20_000}
-    assert "new objects" not in shown(capsys, "drain-target", NAME, "--end", site=site), "it stopped none"
+    assert "new objects" not in site.shown("drain-target", NAME, "--end"), "it stopped none"
 
 
 @pytest.mark.parametrize("interruption", ["kill", "pause", "error"])
@@ -298,9 +290,8 @@ def test_no_file_counts_twice_where_a_walk_begins_again(
         if number % 2 and made.layout is not None:
             made.layout = replace(made.layout, mirror_count=2)
     site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME, "by": "root", "preview": True})
-    while not 0 < int(str(row(site)["found_files"])) < 30:
-        site.run(until=site.cluster.now + 5)
+    site.ask("drain-target", target=NAME, by="root", preview=True)
+    site.run_until(lambda: 0 < int(str(row(site)["found_files"])) < 30)
     space, failing = site.filesystem.space, [OSError(5, "the MDT is away") for _ in range(5)]
 
     def away() -> object:
@@ -313,7 +304,7 @@ def test_no_file_counts_twice_where_a_walk_begins_again(
             site.kill()
         case "pause":
             for act in ("pause", "resume"):
-                ask(site.socket, {"request": "drain-target", "target": NAME, "act": act})
+                site.ask("drain-target", target=NAME, act=act)
         case _:
             monkeypatch.setattr(site.filesystem, "space", away)
     run_to(site, "previewed")
@@ -327,12 +318,12 @@ def test_no_file_counts_twice_where_a_walk_begins_again(
     ("end", "ended", ("allowed again for the MDTs for which tierd had stopped them; for other MDTs, on each MDS: "
                       f"lctl set_param osp.{NAME}-osc-MDT*.max_create_count=20000"))])
 def test_a_paused_or_ended_drain_moves_nothing_even_after_a_kill_and_a_resumed_one_finds_the_files_again(
-        site: Site, capsys: pytest.CaptureFixture[str], act: str, phase: str, words: str) -> None:
+        site: Site, act: str, phase: str, words: str) -> None:
     site.restart(limits={"files_per_second": 1.0})
     drained(site)
     site.run(until=site.cluster.now + 10)
     assert int(str(row(site)["queued_moves"])) <= 10, "few at a time"
-    text = shown(capsys, "drain-target", "OST0004", f"--{act}", site=site)
+    text = site.shown("drain-target", "OST0004", f"--{act}")
     assert f": {phase}" in text
     assert words in text
     site.run(until=site.cluster.now + 5)
@@ -344,46 +335,44 @@ def test_a_paused_or_ended_drain_moves_nothing_even_after_a_kill_and_a_resumed_o
     site.run(until=site.cluster.now + 30)
     assert on_target(site) == left
     if act == "end":
-        assert "is ended" in failed(capsys, "drain-target", "OST0004", "--pause", site=site)
+        assert "is ended" in site.failed("drain-target", "OST0004", "--pause")
     else:
-        shown(capsys, "drain-target", "OST0004", "--resume", site=site)
+        site.shown("drain-target", "OST0004", "--resume")
         site.run(until=site.cluster.now + 5)
         for again in ("--pause", "--resume"):
-            shown(capsys, "drain-target", "OST0004", again, site=site)
+            site.shown("drain-target", "OST0004", again)
         run_to(site, "empty")
         assert (on_target(site), row(site)["passes"]) == ([], 2)
 
 
-def test_files_that_stay_are_named_with_their_reason(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_stay_are_named_with_their_reason(site: Site) -> None:
     make_files(site, 3)
     busy = make(site, "/proj/busy", plain(OST))
     busy.writers = 1
     make_mirrored(site, "/proj/mirrored")
     make(site, "/proj/mine/a", plain(OST))
     site.filesystem.set_xattr("/proj/mine", "user.tierd", b"off")
-    site.run(until=5)
-    drain(site)
-    run_to(site, "incomplete")
+    drain(site, "incomplete")
     assert on_target(site) == ["/proj/busy", "/proj/mine/a", "/proj/mirrored"]
-    text = shown(capsys, "drain-target", "OST0004", "--show", site=site)
+    text = site.shown("drain-target", "OST0004", "--show")
     assert "incomplete: files are left" in text
     assert "left: 1: the file has mirrors" in text
     assert re.search(r"left: 1: .*user.tierd.*: /proj/mine/a", text)
     assert re.search(r"left: 1: .*: /proj/busy", text)
     assert "pass 3" in text, "it was tried several times"
     busy.writers = 0
-    shown(capsys, "drain-target", "OST0004", "--resume", site=site)
+    site.shown("drain-target", "OST0004", "--resume")
     site.run(until=site.cluster.now + 60)
     run_to(site, "incomplete")
     assert on_target(site) == ["/proj/mine/a", "/proj/mirrored"]
     for path in on_target(site):
         site.cluster.namespace.remove(site.cluster.namespace.lookup(path), site.cluster.epoch)
-    shown(capsys, "drain-target", "OST0004", "--resume", site=site)
+    site.shown("drain-target", "OST0004", "--resume")
     run_to(site, "empty")
 
 
 def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
-        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.creation = SimulatedObjectCreation(site.cluster)
     site.restart(drain={"stop_new_objects": True})
     make_files(site)
@@ -397,13 +386,12 @@ def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
         set_limit(target, mdt, count)
 
     monkeypatch.setattr(site.creation, "set_limit", stored)
-    site.run(until=5)
     drain(site)
     site.run(until=site.cluster.now + 10)
     assert set(site.creation.limits(NAME).values()) == {0}
     with pytest.raises(OSError, match="No space"):
         site.cluster.placement.create(plain(OST))
-    text = shown(capsys, "drain-target", site=site)
+    text = site.shown("drain-target")
     assert "new objects: stopped by tierd for MDT0000, MDT0001, until --end" in text
     assert "lctl set_param" not in text
     site.creation.set_limit(NAME, "MDT0001", 20_000)  # the MDS was restarted
@@ -411,15 +399,15 @@ def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
     assert set(site.creation.limits(NAME).values()) == {0}
     run_to(site, "empty")
     assert set(site.creation.limits(NAME).values()) == {0}, "the target is to be replaced first"
-    shown(capsys, "drain-target", "OST0004", "--end", site=site)
+    site.shown("drain-target", "OST0004", "--end")
     site.kill()  # before the limits are given back
     errors.append(OSError(5, "Input/output error"))
     site.run(until=site.cluster.now + 10)
     trouble = "new objects cannot be allowed again for MDT0000: Input/output error"
-    assert trouble in failed(capsys, "drain-target", "OST0004", "--yes", site=site)
+    assert trouble in site.failed("drain-target", "OST0004", "--yes")
     errors.clear()
     site.run(until=site.cluster.now + 10)
-    assert trouble not in shown(capsys, "drain-target", site=site)
+    assert trouble not in site.shown("drain-target")
     assert site.creation.limits(NAME) == before
     assert drains_from_json(site.service.journal.state()["drains"])[NAME].limits == {}
     assert row(site)["stopped_mdts"] == []
@@ -432,24 +420,21 @@ def test_an_administrators_limit_is_kept_and_without_permission_none_is_set(
     for mdt in ("MDT0000", "MDT0001"):
         site.creation.set_limit(NAME, mdt, limit)
     site.restart(drain={"stop_new_objects": stop_new_objects})
-    site.run(until=5)
-    drain(site)
-    run_to(site, "empty")
+    drain(site, "empty")
     assert set(site.creation.limits(NAME).values()) == {limit}
-    ask(site.socket, {"request": "drain-target", "target": NAME, "act": "end"})
+    site.ask("drain-target", target=NAME, act="end")
     site.run(until=site.cluster.now + 10)
     assert set(site.creation.limits(NAME).values()) == {limit}
 
 
-def test_files_that_come_meanwhile_are_reported_and_move(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_come_meanwhile_are_reported_and_move(site: Site) -> None:
     drained(site, 6)
-    while row(site)["passes"] == 1:
-        site.run(until=site.cluster.now + 5)
+    site.run_until(lambda: row(site)["passes"] != 1)
     make(site, "/proj/late", plain(OST))
     text = ""
     while "appeared on the target since" not in text:
         site.run(until=site.cluster.now + 5)
-        text = shown(capsys, "drain-target", site=site)
+        text = site.shown("drain-target")
         assert row(site)["phase"] == "running"
     run_to(site, "empty")
     assert on_target(site) == []
@@ -464,12 +449,12 @@ def test_nothing_moves_while_acts_are_held(site: Site, change: str) -> None:
     if change == "pause file":
         (site.folder / "pause").write_text("quiet\n")
     elif change != "window":
-        ask(site.socket, {"request": change, "reason": "quiet"})
+        site.ask(change, reason="quiet")
     drain(site)
     site.run(until=site.cluster.now + 60)
     assert len(on_target(site)) == 8
     assert row(site)["queued_moves"] == 0
-    state = ask(site.socket, {"request": "status"})
+    state = site.ask("status")
     assert row(site)["waits_for"] == (state["held"] or state["draining"]) != ""
 
 
@@ -490,11 +475,8 @@ def test_other_targets_that_are_drained_take_no_files(site: Site) -> None:
     make_files(site, 6)
     site.run(until=5)
     for target in ("OST0005", "OST0002", "OST0004"):
-        ask(site.socket, {"request": "drain-target", "target": target})
-    end = site.cluster.now + 600
-    while any(each["phase"] == "running" for each in ask(site.socket, {"request": "drains"})["drains"]):
-        site.run(until=site.cluster.now + 5)
-        assert site.cluster.now < end
+        site.ask("drain-target", target=target)
+    site.run_until(lambda: all(each["phase"] != "running" for each in site.ask("drains")["drains"]))
     for inode in site.cluster.namespace.files():
         for part in inode.layout.components if inode.layout else ():
             assert {one.ost_index for one in part.objects} <= {0, 1, 3}, inode.path
@@ -510,12 +492,11 @@ def test_other_targets_that_are_drained_take_no_files(site: Site) -> None:
     (("OST0000", "--yes"), "the only target"),
     (("OST0005", "--yes"), "in no pool"),
 ])
-def test_an_impossible_drain_is_refused(site: Site, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...],
-                                         words: str) -> None:
+def test_an_impossible_drain_is_refused(site: Site, arguments: tuple[str, ...], words: str) -> None:
     site.cluster.settings = replace(site.cluster.settings, pools={"flash": (0,), "hdd": (2, 3, 4)})
     site.run(until=5)
-    assert words in failed(capsys, "drain-target", *arguments, site=site)
-    assert shown(capsys, "drain-target", site=site) == "no drains\n"
+    assert words in site.failed("drain-target", *arguments)
+    assert site.shown("drain-target") == "no drains\n"
 
 
 @pytest.mark.parametrize("option", ["--pause", "--resume", "--end", "--dry-run", "--yes"])
@@ -526,7 +507,7 @@ def test_without_a_target_nothing_seems_to_be_done(option: str, capsys: pytest.C
     assert "name the target" in capsys.readouterr().err
 
 
-def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_moves_onto_a_target_that_was_drained(site: Site) -> None:
     site.service.close()
     for ost in site.cluster.osts:
         ost.store.capacity = Capacity(200 * MIB, ost.store.capacity.inodes)
@@ -537,24 +518,21 @@ def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest
     site.settings = altered(site.settings, act={"on": ("imbalance",), "mode": Mode.FULL},
                             tables=Tables({"rebalance": Rebalance(reserve=0.05)}))
     site.start()
-    site.run(until=5)
-    drain(site)
-    run_to(site, "empty")
+    drain(site, "empty")
     site.run(until=site.cluster.now + 120)
     assert on_target(site) == []
-    assert "imbalance" not in shown(capsys, "findings", site=site)
+    assert "imbalance" not in site.shown("findings")
 
 
-def test_a_drain_during_a_stream_reports_that_it_waits_and_continues(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drain_during_a_stream_reports_that_it_waits_and_continues(site: Site) -> None:
     site.cluster.add(STREAM)
     make_files(site, 12)
     site.run(until=15)
     drain(site)
     site.run(until=40)
-    text = shown(capsys, "drain-target", site=site)
+    text = site.shown("drain-target")
     assert f"waits: streams run on its targets ({STREAM.job_id}), and may lose at most 5% to such moves" in text
-    assert "no move has ended" not in shown(capsys, "status", site=site)
+    assert "no move has ended" not in site.shown("status")
     before = len(on_target(site))
     assert 0 < before < 14
     site.run(until=90)
@@ -575,8 +553,7 @@ def test_files_that_a_walk_found_when_its_drain_was_changed_are_found_again(
 
     def order(*acts: str) -> None:
         for act in acts:
-            ask(site.socket, {"request": "drain-target", "target": NAME, "act": act.replace("preview", "begin"),
-                              "preview": act == "preview"})
+            site.ask("drain-target", target=NAME, act=act.replace("preview", "begin"), preview=act == "preview")
 
     entries, left = site.filesystem.entries, [meanwhile]
 
@@ -587,32 +564,28 @@ def test_files_that_a_walk_found_when_its_drain_was_changed_are_found_again(
 
     order(first)
     monkeypatch.setattr(site.filesystem, "entries", changed_meanwhile)
-    while left:
-        site.run(until=site.cluster.now + 5)
+    site.run_until(lambda: not left)
     order(*then)
     run_to(site, "empty")
     assert on_target(site) == []
 
 
-def test_while_acts_are_held_back_an_end_does_not_claim_that_new_objects_are_allowed(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_while_acts_are_held_back_an_end_does_not_claim_that_new_objects_are_allowed(site: Site) -> None:
     site.creation = SimulatedObjectCreation(site.cluster)
     site.restart(drain={"stop_new_objects": True}, web={"port": 0, "enabled": True})
-    site.run(until=5)
-    drain(site)
-    run_to(site, "empty")
-    shown(capsys, "pause", "night", site=site)
+    drain(site, "empty")
+    site.shown("pause", "night")
     words = "tierd allows them again for MDT0000, MDT0001 when it may act; for other MDTs"
-    assert f"  new objects: {words}, on each MDS: " in shown(capsys, "drain-target", "OST0004", "--end", site=site)
+    assert f"  new objects: {words}, on each MDS: " in site.shown("drain-target", "OST0004", "--end")
     site.run(until=site.cluster.now + 10)
     assert set(site.creation.limits(NAME).values()) == {0}
-    assert words in fetched(site, f"/drain/{NAME}")[1]
-    assert failed(capsys, "drain-target", "OST0004", "--yes", site=site).endswith(
+    assert words in site.fetched(f"/drain/{NAME}")[1]
+    assert site.failed("drain-target", "OST0004", "--yes").endswith(
         "has not allowed new objects again: tierd does it as soon as acts are not held back\n")
     site.creation.set_limit(NAME, "MDT0001", 500)  # by somebody else
-    shown(capsys, "resume", site=site)
+    site.shown("resume")
     site.run(until=site.cluster.now + 10)
-    assert "  new objects: allowed again for " in shown(capsys, "drain-target", "OST0004", "--show", site=site)
+    assert "  new objects: allowed again for " in site.shown("drain-target", "OST0004", "--show")
     assert list(site.creation.limits(NAME).values()) == [20_000, 500]
 
 
@@ -627,7 +600,7 @@ def test_a_drain_that_is_changed_while_limits_are_read_is_the_only_one(
     def changed_meanwhile(target: str) -> Mapping[str, int]:
         found = limits(target)
         while orders:
-            ask(site.socket, {"request": "drain-target", "target": NAME, "act": orders.pop()})
+            site.ask("drain-target", target=NAME, act=orders.pop())
         return found
 
     monkeypatch.setattr(site.creation, "limits", changed_meanwhile)
@@ -637,12 +610,12 @@ def test_a_drain_that_is_changed_while_limits_are_read_is_the_only_one(
     site.service.daemon.drains.step()
     run_to(site, "empty")
     assert (orders, set(limits(NAME).values())) == ([], {0})
-    ask(site.socket, {"request": "drain-target", "target": NAME, "act": "end"})
+    site.ask("drain-target", target=NAME, act="end")
     site.run(until=site.cluster.now + 10)
     assert limits(NAME) == before
 
 
-def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site) -> None:
     """It queued all files again in each pass, and ended as incomplete, with no file left."""
     site.creation = SimulatedObjectCreation(site.cluster)
     site.restart(drain={"stop_new_objects": True}, limits={"files_per_second": 1.0})
@@ -651,10 +624,10 @@ def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site, capsys: pytest.Ca
     site.restart(act={"dry_run": True}, limits={"files_per_second": 50.0})
     left = on_target(site)
     site.run(until=site.cluster.now + 200)
-    assert "  waits: tierd is in a dry run\n" in shown(capsys, "drain-target", site=site)
+    assert "  waits: tierd is in a dry run\n" in site.shown("drain-target")
     assert on_target(site) == left != []
-    shown(capsys, "drain-target", "OST0004", "--pause", site=site)
-    shown(capsys, "drain-target", "OST0004", "--end", site=site)
+    site.shown("drain-target", "OST0004", "--pause")
+    site.shown("drain-target", "OST0004", "--end")
     site.run(until=site.cluster.now + 10)
     assert set(site.creation.limits(NAME).values()) == {0}, "a dry run changes nothing"
 
@@ -679,10 +652,8 @@ def test_a_file_with_several_names_moves_once(site: Site) -> None:
     site.cluster.make_directory("/proj/b")
     for place in ("/proj/a", "/proj/b"):
         site.cluster.namespace.lookup(place).children["link"] = file
-    site.run(until=5)
-    drain(site)
-    run_to(site, "empty")
-    entries = ask(site.socket, {"request": "history", "last": 10})["entries"]
+    drain(site, "empty")
+    entries = site.ask("history", last=10)["entries"]
     assert [(entry["place"], entry["outcome"]) for entry in entries] == [("/proj/a/file", "done")]
 
 

@@ -39,8 +39,7 @@ FILLING = SmallFileWriter(job_id="fill.4", directory="/old", sizes=(16 * MIB,), 
 def lived(tmp_path: Path, job: Job, until: float, text: str = "", dry_run: bool = False) -> World:
     """Flows know nothing of single files that are read again."""
     model = Cluster if job is READING else FluidCluster
-    at = world(tmp_path, jobs=(job,), settings=parse(text.encode(), "t.toml"), dry_run=dry_run,
-               model=model)
+    at = world(tmp_path, jobs=(job,), settings=parse(text.encode(), "t.toml"), dry_run=dry_run, model=model)
     at.run(until=until)
     return at
 

@@ -21,11 +21,10 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import Site
 from tests.tierd.worlds import TARGETS
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
-from tierd.daemon.client import ask
 from tierd.sense.counters import JobEntry
 from tierd.sense.readings import IMPLAUSIBLE, Reading, window
 from tierd.sense.sources import LiveSource
@@ -36,8 +35,7 @@ EVIL = [("<script>\x1b[2J\"};$(id).7", "/proj/<script>alert(1)</script>\x1b[31m'
 
 
 @pytest.mark.parametrize(("job", "directory"), EVIL, ids=["terminal and page", "option", "bytes", "path"])
-def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str], job: str,
-                                                             directory: str) -> None:
+def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, job: str, directory: str) -> None:
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, job_id=job, directory=directory))))
     sentences = []
     while site.cluster.now < 130:
@@ -47,18 +45,17 @@ def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, capsys:
     assert (entry.place, entry.outcome) == (directory, "done")
     assert all(sentence.isprintable() for sentence in (*site.said, *sentences))
     for command in (["status"], ["findings"], ["top"], ["plan"], ["history", "--long"], ["explain", "F1"], ["advise"]):
-        printed = shown(capsys, *command, site=site)
+        printed = site.shown(*command)
         assert all(line.isprintable() for line in printed.splitlines()), command
-    assert "it helped" in shown(capsys, "explain", "F1", site=site)
-    assert "<script>alert" not in fetched(site, "/")[1]
-    metrics = fetched(site, "/metrics")[1]
+    assert "it helped" in site.shown("explain", "F1")
+    assert "<script>alert" not in site.fetched("/")[1]
+    metrics = site.fetched("/metrics")[1]
     assert "<script>alert" not in metrics
     assert len(list(text_string_to_metric_families(metrics))) > 30
-    assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"
+    assert site.ask("undo", id=1)["result"] == "undone"
 
 
-def test_a_finding_about_a_directory_whose_name_is_not_text_ends_nothing(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finding_about_a_directory_whose_name_is_not_text_ends_nothing(site: Site) -> None:
     """The journal could not store it, which ended tierd, and again after each start."""
     place = "/proj/\udcff\x1b[2J\n<x>"
     layout = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
@@ -68,15 +65,15 @@ def test_a_finding_about_a_directory_whose_name_is_not_text_ends_nothing(
     site.run_until_said("FOUND outgrown-component", before=100)
     site.run_until_said("waits for approval", before=120)
     for command in (["status"], ["findings"], ["plan"], ["explain", "F1"], ["report"]):
-        printed = shown(capsys, *command, site=site)
+        printed = site.shown(*command)
         assert all(line.isprintable() for line in printed.splitlines()), command
     for path in ("/", "/case/F1", "/history", "/metrics"):
-        status, page = fetched(site, path)
+        status, page = site.fetched(path)
         assert (status, "\x1b" in page, "<x>" in page) == (200, False, path == "/metrics"), path
     site.restart()
-    assert ask(site.socket, {"request": "explain", "id": "F1"})["case"]["subject"] == place
+    assert site.ask("explain", id="F1")["case"]["subject"] == place
     site.run_until_said("waits for approval", before=220)
-    shown(capsys, "apply", "F2", site=site)
+    site.shown("apply", "F2")
     site.run_until_said("SET", before=240)
 
 
@@ -134,8 +131,7 @@ def test_the_loop_survives_any_reading_and_changes_nothing(readings: list[object
     said = logged()
     cluster = Cluster(recorded_test_bed(), ())
     with tempfile.TemporaryDirectory() as folder:
-        at = wire(cluster, Settings(), Path(folder),
-                   hook=lambda _, clock: Liar(clock.now(), readings, records))
+        at = wire(cluster, Settings(), Path(folder), hook=lambda _, clock: Liar(clock.now(), readings, records))
         for reported in readings:
             at.daemon.cycle(0)
             if reported is None:

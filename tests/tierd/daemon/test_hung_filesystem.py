@@ -16,7 +16,7 @@ import pytest
 from tests.operation.page_answers import ANSWERS
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.sense.clocks import SettableClock
-from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import Site
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.cli.explain import plan_lines
 from tierd.config.act import ClaimSettings
@@ -59,7 +59,7 @@ def in_a_thread(call: Callable[[], object], door: Door) -> Iterator[threading.Th
 
 
 def test_a_step_that_waits_for_the_file_system_is_reported_once_and_continues(
-        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.run(until=50)
     door = Door()
     space = site.filesystem.space
@@ -73,12 +73,12 @@ def test_a_step_that_waits_for_the_file_system_is_reported_once_and_continues(
         assert site.service.beat()
         (logged,) = [words for words in site.said if "so far" in words]
         assert " has taken 90 s so far: the file system, or a server of it, does not answer (lfs check" in logged
-        assert logged in shown(capsys, "status", site=site)
-        assert "OST0002" in shown(capsys, "top", "--once", site=site)
-        assert fetched(site, "/-/healthy")[0] == 200
-        assert 'tierd_last_cycle_timestamp_seconds{fs="' in fetched(site, "/metrics")[1]
+        assert logged in site.shown("status")
+        assert "OST0002" in site.shown("top", "--once")
+        assert site.fetched("/-/healthy")[0] == 200
+        assert 'tierd_last_cycle_timestamp_seconds{fs="' in site.fetched("/metrics")[1]
     site.run(until=site.cluster.now + 10)
-    assert "so far" not in shown(capsys, "status", site=site)
+    assert "so far" not in site.shown("status")
 
 
 READING = (["status"], ["findings"], ["explain", "F1"], ["history"], ["plan"], ["advise"], ["movers"], ["readers"],
@@ -86,29 +86,29 @@ READING = (["status"], ["findings"], ["explain", "F1"], ["history"], ["plan"], [
 
 
 def test_no_answer_waits_for_a_source_or_the_disk_of_the_journal_or_the_file_system(
-        reading: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    before = shown(capsys, "status", site=reading)
+        reading: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = reading.shown("status")
     assert "case F1: " in before
     reading.before_reading = Door()
     with in_a_thread(reading.service.cycle, reading.before_reading):
         reading.cluster.advance(40)
-        assert all(shown(capsys, *command, site=reading) for command in READING)
-        status = shown(capsys, "status", site=reading)
+        assert all(reading.shown(*command) for command in READING)
+        status = reading.shown("status")
         assert re.search(r"^last reading .*, 4\d s ago\nreading the counters has taken 4\d s so far$", status, re.M)
-        assert fetched(reading, "/")[0] == fetched(reading, "/metrics")[0] == 200
+        assert reading.fetched("/")[0] == reading.fetched("/metrics")[0] == 200
     door = Door()
 
     def writing() -> None:
         with reading.service.journal.transaction(), reading.service.daemon.store.lock:
             door()
 
-    shown(capsys, "plan", site=reading)
+    reading.shown("plan")
     with in_a_thread(writing, door):
         for name in ("space", "pools", "layout", "status", "entries", "path_of"):
             monkeypatch.setattr(reading.filesystem, name, lambda *_: door())
-        assert all(shown(capsys, *command, site=reading) for command in READING)
+        assert all(reading.shown(*command) for command in READING)
         for path in ("/", "/targets", "/jobs", "/history", "/case/F1"):
-            assert fetched(reading, path)[0] == 200
+            assert reading.fetched(path)[0] == 200
 
 
 def test_a_plan_is_made_in_the_background_and_shown_with_its_age() -> None:
@@ -151,8 +151,7 @@ def test_a_plan_is_made_in_the_background_and_shown_with_its_age() -> None:
 def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     door = Door()
     change = site.filesystem.set_default_layout
-    monkeypatch.setattr(site.filesystem, "set_default_layout",
-                        lambda *arguments: (door(), change(*arguments))[1])
+    monkeypatch.setattr(site.filesystem, "set_default_layout", lambda *arguments: (door(), change(*arguments))[1])
     with in_a_thread(lambda: site.run(until=55), door):
         site.cluster.advance(70)
         assert site.service.beat()

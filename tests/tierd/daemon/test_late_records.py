@@ -15,7 +15,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import HDD, NOISE, STREAM, world
-from tests.tierd.site import READ_AGAIN, Clearing, Site, acting, altered, shown
+from tests.tierd.site import READ_AGAIN, Clearing, Site, acting, altered
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.acts import Outcome
 from tierd.config.settings import Settings
@@ -149,8 +149,7 @@ class Client(Site):
 
 
 @pytest.mark.parametrize("reader", ["cl1", ""], ids=["cleared", "marked"])
-def test_on_a_client_it_is_known_by_clearing_or_by_a_mark(tmp_path: Path, reader: str,
-                                                          capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_a_client_it_is_known_by_clearing_or_by_a_mark(tmp_path: Path, reader: str) -> None:
     at = Client(tmp_path, reader)
     schedule([Event(22, "changelog_deregistered", {"target": "MDT0000"})], at.cluster)
     at.run(20)
@@ -159,7 +158,7 @@ def test_on_a_client_it_is_known_by_clearing_or_by_a_mark(tmp_path: Path, reader
     (said,) = [words for words in at.said if words.startswith("changelog of MDT0000: ")]
     assert "lctl --device lustre-MDT0000 changelog_register" in said
     assert "starts no new acts" in said
-    status = shown(capsys, "status", site=at)
+    status = at.shown("status")
     assert "source changelog: " in status
     assert "lctl --device lustre-MDT0000 changelog_register" in status
     at.run(90)
@@ -167,15 +166,12 @@ def test_on_a_client_it_is_known_by_clearing_or_by_a_mark(tmp_path: Path, reader
     at.service.close()
 
 
-def test_in_a_dry_run_nothing_is_written_and_the_status_says_what_is_not_known(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_in_a_dry_run_nothing_is_written_and_the_status_says_what_is_not_known(tmp_path: Path) -> None:
     at = Client(tmp_path, "", dry_run=True)
     schedule([Event(12, "changelog_deregistered", {"target": "MDT0000"})], at.cluster)
     at.run(25)
     assert at.marked == []
-    assert "whether MDT0000 still records is not known" in shown(
-        capsys, "status", site=at)
+    assert "whether MDT0000 still records is not known" in at.shown("status")
     at.service.close()
 
 

@@ -10,11 +10,11 @@ from lustre.layout.model import Component, Layout
 from tests.operation.page_answers import ABOUT, EVIL, RATES
 from tests.tierd.port import Port
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Site, fetched
+from tests.tierd.site import Site
 from tierd.act.journal.rates import JOBS
 from tierd.acts import ActKind
 from tierd.daemon.answers import AboutAnswer, JobRow, ListAnswer, MomentAnswer, RatesAnswer, to_json
-from tierd.daemon.client import ControlError, ask
+from tierd.daemon.client import ControlError
 from tierd.daemon.requests import FRESH_SECONDS, listed_rows
 from tierd.daemon.status import action_answer
 from tierd.decide.plans import FlashSettings, flash_first
@@ -24,13 +24,13 @@ from tierd.sense.http_client import SourceError
 
 
 def listed(site: Site, of: str, **wanted: str) -> list[str]:
-    found = ListAnswer.from_json(ask(site.socket, {"request": "list", "of": of, **wanted}))
+    found = ListAnswer.from_json(site.ask("list", of=of, **wanted))
     assert found.found == len(found.targets) + len(found.jobs)
     return [row.target for row in found.targets] + [row.job for row in found.jobs]
 
 
 def about(site: Site, **wanted: str) -> AboutAnswer:
-    return AboutAnswer.from_json(ask(site.socket, {"request": "about", **wanted}))
+    return AboutAnswer.from_json(site.ask("about", **wanted))
 
 
 def test_lists_are_searched_filtered_and_sorted(site: Site) -> None:
@@ -61,7 +61,7 @@ def test_lists_are_searched_filtered_and_sorted(site: Site) -> None:
 def test_a_wrong_word_is_answered_with_the_right_ones(site: Site, of: str, wanted: dict[str, str], words: str) -> None:
     with pytest.raises(ControlError, match=words):
         listed(site, of, **wanted)
-    status, body = fetched(site, f"/{of}?{'&'.join(f'{name}={word}' for name, word in wanted.items())}")
+    status, body = site.fetched(f"/{of}?{'&'.join(f'{name}={word}' for name, word in wanted.items())}")
     assert status == (400 if wanted else 404)
     assert not wanted or words[:words.index(" '")] in body
 
@@ -88,7 +88,7 @@ def test_a_job_and_its_targets_and_cases(site: Site) -> None:
     assert {row.name for row in target.beside} >= {STREAM.job_id}
     assert target.cases == stream.cases
     for path, words in ((f"/job/{STREAM.job_id}", "ior_stream.1002</code>"), ("/target/lustre-OST0002?range=7d", "F1")):
-        status, body = fetched(site, path)
+        status, body = site.fetched(path)
         assert status == 200
         assert words in body
         assert "data-curves=" in body
@@ -97,12 +97,12 @@ def test_a_job_and_its_targets_and_cases(site: Site) -> None:
 def test_an_unknown_name_has_a_page_that_says_so(site: Site) -> None:
     for path in ("/job/nobody.7", "/target/x-OST0000", "/job/" + quote("<b>\udcff\n", errors="surrogateescape"),
                  "/job/" + "x" * 2000, "/job/a%2F..%2Fb"):
-        status, body = fetched(site, path)
+        status, body = site.fetched(path)
         assert status == 404, path
         assert "<h1 id=\"h\">Not found</h1>" in body
         assert "<b>" not in body.split("<main", 1)[1]
     site.run(until=130)
-    status, body = fetched(site, f"/job/{STREAM.job_id}?range=1y")
+    status, body = site.fetched(f"/job/{STREAM.job_id}?range=1y")
     assert status == 400
     assert "&#39;1y&#39; is not a range; known: 1h, 6h, 1d, 7d, 30d" in body
 
@@ -110,7 +110,7 @@ def test_an_unknown_name_has_a_page_that_says_so(site: Site) -> None:
 def test_a_job_that_has_ended_keeps_its_page(site: Site) -> None:
     site.run(until=130)
     site.restart()  # no job is known to be active before the second reading
-    body = fetched(site, f"/job/{STREAM.job_id}")[1]
+    body = site.fetched(f"/job/{STREAM.job_id}")[1]
     assert "Not active now." in body
     assert "data-curves=" in body
     assert about(site, target="lustre-OST0002").beside == ()
@@ -160,7 +160,7 @@ def test_a_list_keeps_its_filters_in_its_links(port: Port) -> None:
 
 
 def rates(site: Site, **wanted: object) -> RatesAnswer:
-    return RatesAnswer.from_json(ask(site.socket, {"request": "rates", **wanted}))
+    return RatesAnswer.from_json(site.ask("rates", **wanted))
 
 
 def test_what_jobs_and_targets_did_is_recorded(site: Site) -> None:
@@ -171,7 +171,7 @@ def test_what_jobs_and_targets_did_is_recorded(site: Site) -> None:
     assert all(write > 20e6 and not read for _, read, write, *_ in stream.points[1:])
     noise = rates(site, job=NOISE.job_id).points[-1]
     assert noise[4] > 5  # creates and opens
-    moment = MomentAnswer.from_json(ask(site.socket, {"request": "moment"}))
+    moment = MomentAnswer.from_json(site.ask("moment"))
     assert moment.later is None
     assert moment.earlier == moment.time - 60  # type: ignore[operator]
     assert {row.name for row in moment.jobs} == {STREAM.job_id, NOISE.job_id}

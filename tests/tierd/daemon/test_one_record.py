@@ -13,14 +13,13 @@ import pytest
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import READ_AGAIN, Site, fetched, shown
+from tests.tierd.site import READ_AGAIN, Site
 from tierd.cli import client
 from tierd.cli.control import finding_lines
 from tierd.cli.explain import report_lines
 from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.daemon.answers import Case, ExplainAnswer, FindingsAnswer, OverviewAnswer, ReportAnswer, StatusAnswer
-from tierd.daemon.client import ask
 from tierd.daemon.curves import CASE_SECONDS
 from tierd.text import evidence_text, rate_text
 
@@ -37,7 +36,7 @@ def only(pattern: str, text: str) -> str:
 
 def card(site: Site, name: str, path: str) -> str:
     """The card of a case on a page."""
-    status, page = fetched(site, path)
+    status, page = site.fetched(path)
     assert status == 200
     (found,) = re.findall(rf'<article[^>]* id="case-{name[1:]}".*?</article>', page, re.DOTALL)
     return unescape(str(found))
@@ -46,11 +45,11 @@ def card(site: Site, name: str, path: str) -> str:
 def report_of(site: Site) -> ReportAnswer:
     """The report about the time of the simulator."""
     now = site.cluster.epoch
-    return ReportAnswer.from_json(ask(site.socket, {"request": "report", "since": now - 4000, "until": now}))
+    return ReportAnswer.from_json(site.ask("report", since=now - 4000, until=now))
 
 
 def explained(site: Site, name: str = "F1") -> Case:
-    return ExplainAnswer.from_json(ask(site.socket, {"request": "explain", "id": name})).case
+    return ExplainAnswer.from_json(site.ask("explain", id=name)).case
 
 
 def clock(time: float) -> str:
@@ -61,22 +60,22 @@ def dated(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def one_record(site: Site, capsys: pytest.CaptureFixture[str], name: str = "F1") -> Case:
+def one_record(site: Site, name: str = "F1") -> Case:
     """The record of a case, after a look at each view for another beginning, figure, count or state."""
     record = explained(site, name)
     sentence, done = record.sentence, record.done_text
     in_cards(site, record, name)
-    status = shown(capsys, "status", "--utc", site=site)
-    listed = StatusAnswer.from_json(ask(site.socket, {"request": "status"})).cases
+    status = site.shown("status", "--utc")
+    listed = StatusAnswer.from_json(site.ask("status")).cases
     for case in [case for case in listed if case.finding == record.finding]:
         assert case == record.replaced(**BARE, why_not=case.why_not)
         assert only(rf"case {name}: .*, found (\S+ \S+ UTC):", status) == dated(record.since)
         assert f"UTC: {done}\n" in status
         assert not record.active or f"finding {name}: {sentence}\n" in status
-    for case in OverviewAnswer.from_json(ask(site.socket, {"request": "overview"})).cases:
+    for case in OverviewAnswer.from_json(site.ask("overview")).cases:
         if case.finding == record.finding:
             assert case.replaced(**BARE) == record.replaced(**BARE, why_not=case.why_not)
-    explanation = shown(capsys, "explain", name, "--utc", site=site)
+    explanation = site.shown("explain", name, "--utc")
     assert only(r" found (\S+ \S+ UTC);", explanation) == dated(record.since)
     assert only(r"\n  (\S+) +FOUND", explanation) == clock(record.since)
     assert f"  {sentence}.\n" in explanation
@@ -91,7 +90,7 @@ def one_record(site: Site, capsys: pytest.CaptureFixture[str], name: str = "F1")
     in_findings(site, record, explanation)
     in_metrics(site, record, name)
     if not record.active:
-        rest = re.sub(r"<li>.*?</li>", "", fetched(site, f"/case/{name}")[1])  # what was logged then
+        rest = re.sub(r"<li>.*?</li>", "", site.fetched(f"/case/{name}")[1])  # what was logged then
         for text in (rest, explanation.partition("Timeline")[0], sentence, done):
             assert " streams at " not in text
             assert " now " not in text
@@ -100,7 +99,7 @@ def one_record(site: Site, capsys: pytest.CaptureFixture[str], name: str = "F1")
 
 def in_cards(site: Site, record: Case, name: str) -> None:
     for path in ("/", f"/case/{name}"):
-        if not re.search(rf'<article[^>]* id="case-{name[1:]}"', fetched(site, path)[1]):
+        if not re.search(rf'<article[^>]* id="case-{name[1:]}"', site.fetched(path)[1]):
             continue  # in a row of the overview
         said = card(site, name, path)
         assert only(r'<dt>Found</dt><dd><time datetime="[\d-]+T(\S+)Z"', said) == clock(record.since)
@@ -119,7 +118,7 @@ def in_cards(site: Site, record: Case, name: str) -> None:
 
 
 def in_findings(site: Site, record: Case, explanation: str) -> None:
-    answer = FindingsAnswer.from_json(ask(site.socket, {"request": "findings"}))
+    answer = FindingsAnswer.from_json(site.ask("findings"))
     found = [each for each in answer.findings if each.id == record.finding]
     assert bool(found) == record.active
     numbers = {"victim_usual_bytes_per_second": record.usual, "victim_bytes_per_second": record.contended,
@@ -139,7 +138,7 @@ def in_findings(site: Site, record: Case, explanation: str) -> None:
 
 
 def in_metrics(site: Site, record: Case, name: str) -> None:
-    _, text = fetched(site, "/metrics")
+    _, text = site.fetched("/metrics")
     begun = re.findall(rf'^tierd_case_begun_timestamp_seconds{{(.*id="{name}".*)}} (\S+)$', text, re.MULTILINE)
     assert bool(begun) >= record.active
     for labels, value in begun:
@@ -155,99 +154,91 @@ def in_metrics(site: Site, record: Case, name: str) -> None:
         (record.usual or 0) / (record.now or 1))
 
 
-def until_closed(site: Site) -> None:
-    while explained(site).state != "closed":
-        site.run(until=site.cluster.now + 5)
-        assert site.cluster.now < 400
-
-
-def nobody_claims_that_it_helped(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    explanation, report = shown(capsys, "explain", "F1", site=site), "\n".join(report_lines(report_of(site), str))
-    for text in (shown(capsys, "status", site=site), report,
-                 re.sub(r"<li>.*?</li>", "", fetched(site, "/case/F1")[1]),  # without what was logged then
+def nobody_claims_that_it_helped(site: Site) -> None:
+    explanation, report = site.shown("explain", "F1"), "\n".join(report_lines(report_of(site), str))
+    for text in (site.shown("status"), report,
+                 re.sub(r"<li>.*?</li>", "", site.fetched("/case/F1")[1]),  # without what was logged then
                  explanation.partition("Timeline")[0] + explanation.partition("Evidence:")[2]):
         assert "helped" not in text
         assert "regained" not in text
     assert "undone by hand" in explanation
     assert "undone by hand" in report
-    assert 'tierd_won_back_ratio{' not in fetched(site, "/metrics")[1]
+    assert 'tierd_won_back_ratio{' not in site.fetched("/metrics")[1]
 
 
-def test_all_views_agree_from_the_plan_that_waits_to_the_next_case(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_views_agree_from_the_plan_that_waits_to_the_next_case(site: Site) -> None:
     site.restart(act={"mode": Mode.ASK})
     site.run_until_said("waits for approval", before=100)
-    waiting = one_record(site, capsys)
+    waiting = one_record(site)
     assert (waiting.state, waiting.active) == ("", True)
     assert waiting.onset is not None
     assert waiting.onset < waiting.since
     site.run(until=site.cluster.now + 30)
-    assert one_record(site, capsys).since == waiting.since
-    shown(capsys, "apply", "F1", site=site)
+    assert one_record(site).since == waiting.since
+    site.shown("apply", "F1")
     site.run_until_said("SET", before=site.cluster.now + 20)
-    acting = one_record(site, capsys)
+    acting = one_record(site)
     assert acting.state in {"acting", "judging"}
     site.run_until_said("KEPT", before=site.cluster.now + 200)
-    kept = one_record(site, capsys)
+    kept = one_record(site)
     assert kept.verdict == "helped"
     assert kept.contended == pytest.approx(acting.contended, rel=0.05)
-    until_closed(site)
+    site.run_until(lambda: explained(site).state == "closed", before=400)
     site.run(until=site.cluster.now + 65)
-    closed = one_record(site, capsys)
+    closed = one_record(site)
     assert closed.after is not None
     site.restart()
     site.run(until=site.cluster.now + 5)
-    again = one_record(site, capsys)
+    again = one_record(site)
     assert again.replaced(**BARE) == closed.replaced(**BARE)
-    shown(capsys, "undo", "F1", site=site)
+    site.shown("undo", "F1")
     site.run(until=site.cluster.now + 5)
-    undone = one_record(site, capsys)
+    undone = one_record(site)
     assert (undone.verdict, undone.after, undone.regained, undone.gain_text) == ("taken-back", None, None, "")
-    nobody_claims_that_it_helped(site, capsys)
+    nobody_claims_that_it_helped(site)
     site.run_until_said("FOUND", before=site.cluster.now + 300)
-    second = one_record(site, capsys, "F2")
+    second = one_record(site, "F2")
     assert (second.active, second.since > undone.since, second.verdict) == (True, True, "")
-    assert one_record(site, capsys) == undone
-    assert "Found again as F2 (20" in shown(capsys, "explain", "F1", site=site)
-    explanation = shown(capsys, "explain", "F2", site=site)
+    assert one_record(site) == undone
+    assert "Found again as F2 (20" in site.shown("explain", "F1")
+    explanation = site.shown("explain", "F2")
     assert "Found before as F1 (20" in explanation
     assert "Found again" not in explanation
 
 
-def test_all_views_agree_in_a_dry_run(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_views_agree_in_a_dry_run(site: Site) -> None:
     site.restart(act={"dry_run": True})
     site.run_until_said("WOULD SET", before=100)
     site.run(until=site.cluster.now + 5)
-    assert one_record(site, capsys).state_text == "kept: dry run, nothing was changed"
+    assert one_record(site).state_text == "kept: dry run, nothing was changed"
 
 
-def test_all_views_count_the_same_files(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_views_count_the_same_files(site: Site) -> None:
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)))
     site.run_until_said("MOVED", before=150)
-    moving = one_record(site, capsys)
+    moving = one_record(site)
     assert moving.moved > 0
-    explanation = shown(capsys, "explain", "F1", site=site)
+    explanation = site.shown("explain", "F1")
     assert only(r"Acts: (\d+) migrate done", explanation) == str(moving.moved)
     assert f"{moving.moved} files moved" in explanation
     (act,) = site.sql("SELECT min(id) FROM actions WHERE kind = 'migrate' AND outcome = 'done'")
-    shown(capsys, "undo", str(act[0]), site=site)
-    back = one_record(site, capsys)
+    site.shown("undo", str(act[0]))
+    back = one_record(site)
     assert back.moves["undone"] == 1
     (done,) = site.sql("SELECT count(*) FROM actions WHERE kind = 'migrate' AND outcome = 'done'")
     assert back.moved == done[0]
 
 
-def test_a_case_that_is_not_acted_on_says_why_and_keeps_its_beginning(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_that_is_not_acted_on_says_why_and_keeps_its_beginning(site: Site) -> None:
     """The page had found it one second ago, whenever it was asked."""
-    assert shown(capsys, "pause", "rack 7 is moved", site=site).startswith("paused: rack 7 is moved\n")
+    assert site.shown("pause", "rack 7 is moved").startswith("paused: rack 7 is moved\n")
     site.run_until_said("FOUND", before=100)
     site.run(until=site.cluster.now + 5)
-    first = one_record(site, capsys)
+    first = one_record(site)
     site.run(until=site.cluster.now + 60)
-    later = one_record(site, capsys)
+    later = one_record(site)
     assert later.since == first.since
-    status, page = shown(capsys, "status", site=site), fetched(site, "/")[1]
+    status, page = site.shown("status"), site.fetched("/")[1]
     assert status.startswith("PAUSED: rack 7 is moved")
     assert re.search(r"  case F1: .*: not acted on\n  not done: rack 7 is moved", status)
     assert "Why nothing is done:" in page
@@ -255,47 +246,46 @@ def test_a_case_that_is_not_acted_on_says_why_and_keeps_its_beginning(
     assert "1 min ago" in card(site, "F1", "/") or re.search(r"6\d s ago", card(site, "F1", "/"))
     assert later.onset is not None
     assert later.onset < later.since < later.curve[-1][0] - 60
-    shown(capsys, "resume", site=site)
+    site.shown("resume")
     site.run_until_said("SET default layout", before=site.cluster.now + 15)
 
 
-def test_a_finding_that_returns_before_the_verdict_is_the_same_case(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finding_that_returns_before_the_verdict_is_the_same_case(site: Site) -> None:
     """Findings and explain named it F2, while page, status and metrics went on with F1."""
     elsewhere = replace(NOISE, start_seconds=60.0, directory="/proj/other")
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, NOISE, elsewhere)))
     site.run_until_said("ended: ", before=60)
-    first = one_record(site, capsys)
+    first = one_record(site)
     assert (first.active, first.state) == (False, "judging")
     site.run_until_said("again: ", before=100)
-    again = one_record(site, capsys)
+    again = one_record(site)
     assert (again.active, again.since, again.ended_at, again.usual) == (True, first.since, None, first.usual)
     assert site.sql("SELECT count(*) FROM findings") == [(1,)]
 
 
-def test_a_case_whose_finding_holds_is_known_after_a_reload(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_whose_finding_holds_is_known_after_a_reload(site: Site) -> None:
     """It was said not to be acted on, and was planned and counted anew."""
     site.settings = replace(site.settings, scopes=(Scope("/proj/other", Mode.OBSERVE),))
     elsewhere = replace(NOISE, start_seconds=105.0, directory="/proj/other")
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, NOISE, elsewhere)))
     site.run_until_said("KEPT", before=150)
-    kept = one_record(site, capsys)
+    kept = one_record(site)
     assert (kept.state, kept.active, kept.verdict) == ("kept", True, "helped")
     memory = site.service.daemon.memory
     site.restart(limits={"files_per_second": 3.0})
     site.service.take_over(memory)
     site.run(until=site.cluster.now + 15)
-    reloaded = one_record(site, capsys)
+    reloaded = one_record(site)
     assert (reloaded.active, reloaded.done_text, reloaded.defaults, reloaded.since, reloaded.judged_at) == (
         True, kept.done_text, kept.defaults, kept.since, kept.judged_at)
 
 
-def test_a_closed_case_keeps_its_incident(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_closed_case_keeps_its_incident(site: Site) -> None:
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, stop_seconds=150.0))))
     site.run_until_said("KEPT", before=200)
-    until_closed(site)
+    site.run_until(lambda: explained(site).state == "closed", before=400)
     site.run(until=site.cluster.now + 90)
-    case = one_record(site, capsys)
+    case = one_record(site)
     site.run(until=site.cluster.now + 1300)
     later = explained(site)
     assert later.curve

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lustre.errors import of_errno
+from tests.tierd.later import raising
 from tests.tierd.sense.loopback_server import answers, liar
 from tierd.__main__ import main
 from tierd.config.contradictions import Contradiction
@@ -23,6 +24,7 @@ POOLS: Mapping[str, Sequence[str]] = {"flash": ("lustre-OST0000",), "hdd": ("lus
 MOUNTED: Any = SimpleNamespace(fsname="lustre", pools=lambda: POOLS, xattr=lambda *_: b"")
 SOUND = Node(lambda: MOUNTED, lambda: ("MDT0000",), lambda path: True,
              lambda url, access, kinds: b"", {}, lambda name: "/bin/lfs", lambda name: None)
+failing = raising(OSError("not mounted"))
 
 
 def found(text: str, node: Node = SOUND) -> list[Contradiction]:
@@ -75,9 +77,7 @@ def test_the_answer_of_a_real_exporter_tells_what_spins() -> None:
 
 
 def test_a_mount_that_hides_opt_outs_is_named() -> None:
-    def unsupported(*_: str) -> bytes:
-        raise of_errno(errno.EOPNOTSUPP, "get user.tierd", "/")
-
+    unsupported = raising(of_errno(errno.EOPNOTSUPP, "get user.tierd", "/"))
     hiding = replace(SOUND, filesystem=lambda: SimpleNamespace(**vars(MOUNTED) | {"xattr": unsupported}))
     (one,) = found("", hiding)
     assert (one.location, one.fatal) == (("filesystem", "mount"), True)
@@ -97,10 +97,6 @@ def test_a_scope_that_applies_to_nothing_is_a_warning() -> None:
     assert (one.location, one.fatal) == (("scopes", 1, "path"), False)
     assert one.sentence == "there is no /mnt/lustre/porj now, so this scope applies to nothing"
     assert [each.location for each in found(text, replace(SOUND, filesystem=failing))] == [("filesystem", "mount")]
-
-
-def failing(*_: Any) -> Any:
-    raise OSError("not mounted")
 
 
 def test_without_a_file_system_the_mount_is_reported_and_nothing_else() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from simulator.scenarios import events
-from tests.tierd.site import HOSTILE, Site, failed, shown
+from tests.tierd.later import raising
+from tests.tierd.site import HOSTILE, Site
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox, TryAgainError, layout_on_pool
@@ -20,35 +21,33 @@ from tierd.cli import client, submit
 from tierd.cli.tierctl import main, parser
 from tierd.config.act import Mode
 from tierd.config.scopes import Scope
-from tierd.daemon.client import ask
 from tierd.daemon.control import ControlServer
 from tierd.model import Capacity
 
 MIB = 1 << 20
 
 
-def test_an_order_says_what_it_leaves_to_another(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_order_says_what_it_leaves_to_another(site: Site) -> None:
     """It said that the files were queued, and nothing became of it."""
     for number in range(300):
         site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
-    shown(capsys, "promote", "/proj/keep", site=site)
+    site.shown("promote", "/proj/keep")
     site.run(until=5)
     waiting = site.service.gate.waiting
     assert waiting > 200
     for direction in ("promote", "demote"):
-        said = failed(capsys, direction, "/proj/keep", site=site)
+        said = site.failed(direction, "/proj/keep")
         assert f"left out: {waiting}: tierd moves the file for another finding or order already" in said
 
 
-def test_two_orders_for_the_same_files_before_a_cycle_are_not_both_carried_out(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_orders_for_the_same_files_before_a_cycle_are_not_both_carried_out(site: Site) -> None:
     """The second one said that the files were queued, and nothing became of it."""
     site.cluster.make_file("/proj/keep/file", 1 << 20)
     for _ in range(2):
-        shown(capsys, "promote", "/proj/keep", site=site)
+        site.shown("promote", "/proj/keep")
     site.run(until=5)
-    assert "queued 1 file" in shown(capsys, "explain", "O1", site=site)
-    explained = shown(capsys, "explain", "O2", site=site)
+    assert "queued 1 file" in site.shown("explain", "O1")
+    explained = site.shown("explain", "O2")
     assert "queued 0 files" in explained
     assert "left out: 1 (tierd moves the file for another finding or order already)" in explained
 
@@ -68,57 +67,56 @@ class Napping(threading.Event):
 def test_a_command_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(30):
         site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
-    shown(capsys, "promote", "/proj/keep", site=site)
+    site.shown("promote", "/proj/keep")
     chosen = parser().parse_args(["drain", "--socket", site.socket, "--wait"])
     site.run(until=5)
-    shown(capsys, "drain", site=site)
-    status = shown(capsys, "status", site=site)
+    site.shown("drain")
+    status = site.shown("status")
     assert "DRAINING: by " in status
     assert re.search(r"\d+ moves left", status)
     assert client.wait_for_queue(chosen, {}, Napping(site)) == 0
     assert capsys.readouterr().out.endswith("ended while waiting: 30 migrate done\n")
-    history = ask(site.socket, {"request": "history", "last": 100})["entries"]
+    history = site.ask("history", last=100)["entries"]
     assert [(each["kind"], each["outcome"]) for each in history] == [("migrate", "done")] * 30
-    assert shown(capsys, "drain", "--wait", site=site).endswith("no acts ended while waiting\n")
-    shown(capsys, "resume", site=site)
-    assert "DRAINING" not in shown(capsys, "status", site=site)
-    shown(capsys, "demote", "/proj/keep", site=site)
-    shown(capsys, "pause", "enough", site=site)
+    assert site.shown("drain", "--wait").endswith("no acts ended while waiting\n")
+    site.shown("resume")
+    assert "DRAINING" not in site.shown("status")
+    site.shown("demote", "/proj/keep")
+    site.shown("pause", "enough")
     assert client.wait_for_queue(chosen, {}) == 1
     assert "held: enough; 1 left in the queue" in capsys.readouterr().err
 
 
-def test_a_directory_is_promoted_and_demoted(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_is_promoted_and_demoted(site: Site) -> None:
     small = site.cluster.make_file("/proj/keep/a/small", 700_000)
     large = site.cluster.make_file("/proj/keep/large", 40 << 20)
-    preview = shown(capsys, "promote", "/mnt/lustre/proj/keep/", "--preview", site=site)
+    preview = site.shown("promote", "/mnt/lustre/proj/keep/", "--preview")
     assert "would queue 2 files (42.6 MB) of /proj/keep for migration to flash" in preview
     assert "lfs migrate --non-block -E 1M -c 1 -p flash -E -1 " in preview
     site.run(until=10)
-    assert shown(capsys, "history", site=site) == "no acts yet\n"
-    assert "queued 2 files" in shown(capsys, "promote", "/proj/keep", site=site)
+    assert site.shown("history") == "no acts yet\n"
+    assert "queued 2 files" in site.shown("promote", "/proj/keep")
     site.run(until=20)
     for inode in (small, large):
         assert inode.layout.components[0].pool == "flash"
-    assert "left out: 2: the file is in pool 'flash' already" in shown(capsys, "promote", "/proj/keep", site=site)
-    shown(capsys, "demote", "/proj/keep", site=site)
+    assert "left out: 2: the file is in pool 'flash' already" in site.shown("promote", "/proj/keep")
+    site.shown("demote", "/proj/keep")
     site.run(until=40)
     assert [c.pool for i in (small, large) for c in (i.layout.components if i.layout else ())] == ["hdd", "hdd"]
-    reported = shown(capsys, "explain", "1", site=site)
+    reported = site.shown("explain", "1")
     assert "asked to promote /proj/keep" in reported
     assert reported.startswith("Order O1, made 20")
     assert "no longer active" not in reported
     assert "Found" not in reported  # again, or before: another order is no trouble that came back
 
 
-def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(site: Site) -> None:
     """Lustre 2.17 puts the name of the directory's pool on a component of the MDT."""
     on_mdt = Component(0, 65536, pool="hdd", pattern="mdt", stripe_count=0)
     small = site.cluster.make_file("/proj/keep/small", 30_000)
     site.cluster.make_file("/proj/keep/there", 30_000)
     small.layout = site.cluster.placement.create(Layout((on_mdt, Component(65536, None, pool="hdd"))))
-    shown(capsys, "demote", "/proj/keep", site=site)
+    site.shown("demote", "/proj/keep")
     site.run(until=20)
     assert [(c.on_mdt, c.pool) for c in small.layout.components] == [(False, "hdd")]
 
@@ -145,7 +143,7 @@ def test_a_file_keeps_the_stripes_that_it_has_not_those_that_it_would_get_if_it_
 
 def test_a_wait_for_the_queue_includes_moves_under_way(capsys: pytest.CaptureFixture[str],
                                                        site: Site, tmp_path: Path) -> None:
-    idle = {**ask(site.socket, {"request": "status"}), "waiting_moves": 0, "outcomes": {}, "under_way_moves": 0}
+    idle = {**site.ask("status"), "waiting_moves": 0, "outcomes": {}, "under_way_moves": 0}
     busy = idle | {"under_way_moves": 1}
     answers = [busy, idle | {"outcomes": {"migrate gave-way": 1}, "needless_moves": 3}, busy]
     server = ControlServer(str(tmp_path / "s"), lambda _: answers.pop(0))
@@ -171,7 +169,7 @@ def test_an_empty_path_is_a_slip_and_not_the_present_folder(site: Site, capsys: 
     with pytest.raises(SystemExit):
         main(["promote", "", "--socket", site.socket])
     assert "the path is empty" in capsys.readouterr().err
-    assert failed(capsys, "submit", "", site=site) == "give a path: it is empty\n"
+    assert site.failed("submit", "") == "give a path: it is empty\n"
 
 
 def test_an_order_of_no_bytes_is_a_slip(capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,64 +178,62 @@ def test_an_order_of_no_bytes_is_a_slip(capsys: pytest.CaptureFixture[str]) -> N
     assert "'0' is less than 1 byte" in capsys.readouterr().err
 
 
-def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(
-        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         site.cluster.make_file(f"/proj/keep/{number}", 1000)
-    said = shown(capsys, "promote", "/proj/keep", "--max-files", "3", "--preview", site=site)
+    said = site.shown("promote", "/proj/keep", "--max-files", "3", "--preview")
     assert "would queue 3 files" in said
     assert "this file and all further ones: the limit of 3 files or 1.1 TB is reached" in said
-    said = shown(capsys, "promote", "/proj/keep", "--max-bytes", "2500", "--preview", site=site)
+    said = site.shown("promote", "/proj/keep", "--max-bytes", "2500", "--preview")
     assert "would queue 2 files" in said
     assert "this file and all further ones: the limit of 1000 files or 2 kB is reached (tierctl promote " in said
     with monkeypatch.context() as nearly_full:
         nearly_full.setattr("tierd.act.orders.reserved", lambda room, _: room.avail_bytes["flash"] - 2500)
-        assert "would queue 2 files" in shown(capsys, "promote", "/proj/keep", "--preview", site=site)
+        assert "would queue 2 files" in site.shown("promote", "/proj/keep", "--preview")
     with monkeypatch.context() as slow:
         slow.setattr("tierd.daemon.changes.ORDER_LOOKUP_SECONDS", -1.0)
-        assert "the time limit of one order is reached; split the order" in failed(
-            capsys, "promote", "/proj/keep", site=site)
+        assert "the time limit of one order is reached; split the order" in site.failed("promote", "/proj/keep")
     site.filesystem.set_xattr("/proj/keep", "user.tierd", b"off")
-    shown(capsys, "promote", "/proj/keep", site=site)
+    site.shown("promote", "/proj/keep")
     site.run(until=10)
-    assert "the owner opted out" in shown(capsys, "history", "--outcome", "refused", site=site)
+    assert "the owner opted out" in site.shown("history", "--outcome", "refused")
     for target in site.filesystem.pools()["flash"]:
         events.full(site.cluster, target, 5.0)
     # as for a script: it exited with 0, and the job began without its files
-    assert "has no room for the file above its reserve" in failed(capsys, "promote", "/proj/keep", site=site)
-    assert failed(capsys, "promote", "/etc/passwd", site=site) == (
+    assert "has no room for the file above its reserve" in site.failed("promote", "/proj/keep")
+    assert site.failed("promote", "/etc/passwd") == (
         "/etc/passwd: there is no such file or directory on the file system at /mnt/lustre\n")
-    assert "without . and .." in failed(capsys, "promote", "/proj/../etc", site=site)
+    assert "without . and .." in site.failed("promote", "/proj/../etc")
 
 
-def test_files_in_place_use_nothing_of_the_bounds(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_in_place_use_nothing_of_the_bounds(site: Site) -> None:
     site.cluster.make_file("/proj/keep/0", 9000)
-    shown(capsys, "promote", "/proj/keep", site=site)
+    site.shown("promote", "/proj/keep")
     site.run(until=10)
     site.cluster.make_file("/proj/keep/1", 1000)
-    said = shown(capsys, "promote", "/proj/keep", "--max-files", "1", "--max-bytes", "2500", "--preview", site=site)
+    said = site.shown("promote", "/proj/keep", "--max-files", "1", "--max-bytes", "2500", "--preview")
     assert "would queue 1 file" in said
     assert "limit" not in said
 
 
-def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site) -> None:
     site.restart(act={"dry_run": True, "mode": "observe"})
     inode = site.cluster.make_file("/proj/keep/f", 1000)
     before = inode.layout
-    assert "; dry run" in shown(capsys, "promote", "/proj/keep/f", site=site)
+    assert "; dry run" in site.shown("promote", "/proj/keep/f")
     site.run(until=10)
     assert inode.layout == before
-    assert "dry-run" in shown(capsys, "history", site=site)
+    assert "dry-run" in site.shown("history")
 
 
-def test_files_from_robinhood_move_as_the_mode_allows(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_from_robinhood_move_as_the_mode_allows(site: Site) -> None:
     site.restart(scopes=(Scope("/proj/looked-at", Mode.OBSERVE),))
     moved, kept, odd = (site.cluster.make_file(path, 1000) for path in ("/proj/keep/f", "/proj/looked-at/f", HOSTILE))
     path = f"/mnt/lustre{moved.path}"
-    assert shown(capsys, "submit", "--reason", "old rule", path, kept.path, odd.path, "/none", "/proj", site=site) == (
+    assert site.shown("submit", "--reason", "old rule", path, kept.path, odd.path, "/none", "/proj") == (
         "accepted: 5\n")
     site.run(until=10)
-    history = shown(capsys, "history", "--long", site=site)
+    history = site.shown("history", "--long")
     assert "mode observe applies there" in history
     assert "(submit): old rule" in history
     pools = [inode.layout.components[0].pool if inode.layout else "" for inode in (moved, kept, odd)]
@@ -249,19 +245,18 @@ def test_files_from_robinhood_move_as_the_mode_allows(site: Site, capsys: pytest
 
 
 @pytest.mark.parametrize("end", [lambda _: None, Site.kill])
-def test_the_undo_of_an_order_drops_what_is_queued_of_it(site: Site, capsys: pytest.CaptureFixture[str],
-                                                         end: Callable[[Site], None]) -> None:
+def test_the_undo_of_an_order_drops_what_is_queued_of_it(site: Site, end: Callable[[Site], None]) -> None:
     site.restart(limits={"files_per_second": 1.0})
     paths = [f"/proj/{place}/{number}" for place in ("keep", "old") for number in range(40)]
     for path in paths:
         site.cluster.make_file(path, 1000)
-    shown(capsys, "submit", *paths[:40], site=site)
-    shown(capsys, "promote", "/proj/old", site=site)
+    site.shown("submit", *paths[:40])
+    site.shown("promote", "/proj/old")
     site.run(until=10)
     end(site)
     waiting = site.service.gate.queue.by_finding()
     dropped = sum(count for key, count in waiting.items() if key[0] == "submission")
-    assert f"{dropped} queued moves dropped" in shown(capsys, "undo", "O2", site=site)
+    assert f"{dropped} queued moves dropped" in site.shown("undo", "O2")
     site.run(until=site.cluster.now + 120)
     moved = [entry.place.split("/")[2] for entry in site.service.journal.entries(Outcome.DONE)]
     assert (moved.count("keep"), moved.count("old"), dropped > 20) == (40 - dropped, 40, True)
@@ -277,10 +272,7 @@ def test_a_full_inbox_asks_to_try_again(capsys: pytest.CaptureFixture[str], tmp_
 
     for error, code in ((TryAgainError("100000 orders wait"), submit.EXIT_TRY_AGAIN),
                         (ValueError("no such thing, now or later"), 1)):
-        def refused(_: object, error: ValueError = error) -> dict[str, object]:
-            raise error
-
-        server = ControlServer(str(tmp_path / "s"), refused)
+        server = ControlServer(str(tmp_path / "s"), raising(error))
         assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == code
         server.close()
     assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == submit.EXIT_TRY_AGAIN, "it restarts"

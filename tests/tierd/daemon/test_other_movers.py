@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from simulator.fluid.cluster import FluidCluster
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
-from tests.tierd.site import Site, shown
+from tests.tierd.site import Site
 from tierd.sense.own_moves import MIN_BYTES
 
 MOVES = "moves files there; tierd leaves the directory alone"
@@ -43,10 +41,10 @@ def test_load_of_another_mover_is_seen_and_nothing_is_done_until_it_is_gone(tmp_
     assert {entry.outcome for entry in at.journal.entries()} == {"done"}
 
 
-def test_our_own_moves_are_no_other_mover_and_are_left_out(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_own_moves_are_no_other_mover_and_are_left_out(site: Site) -> None:
     for number in range(8):
         site.cluster.make_file(f"/proj/keep/{number}", 2 * MIN_BYTES)
-    shown(capsys, "promote", "/proj/keep", site=site)
+    site.shown("promote", "/proj/keep")
     site.run(until=60)
     moved = [entry for entry in site.service.journal.entries() if entry.outcome == "done"]
     assert sum(entry.size_bytes for entry in moved) == 16 * MIN_BYTES
@@ -54,12 +52,11 @@ def test_our_own_moves_are_no_other_mover_and_are_left_out(site: Site, capsys: p
     assert not any("lfs.0" in window.jobs for window in site.service.daemon.windows)
 
 
-def test_moves_before_a_restart_and_undone_ones_are_tierd_s_own(site: Site,
-                                                                capsys: pytest.CaptureFixture[str]) -> None:
+def test_moves_before_a_restart_and_undone_ones_are_tierd_s_own(site: Site) -> None:
     paths = [f"/proj/keep/{number}" for number in range(4)]
     for path in paths:
         site.cluster.make_file(path, 1000)
-    shown(capsys, "promote", "/proj/keep", site=site)
+    site.shown("promote", "/proj/keep")
     site.run(until=10)
     assert [entry.outcome for entry in site.service.journal.entries()] == ["done"] * 4
     site.service.close()  # the records of these moves were not read yet
@@ -68,7 +65,7 @@ def test_moves_before_a_restart_and_undone_ones_are_tierd_s_own(site: Site,
     site.run(until=site.cluster.now + 5)
     assert table.other_mover_in("/proj/keep", 0.0) == ""
     for number in range(1, 5):
-        assert "undone" in shown(capsys, "undo", str(number), site=site)
+        assert "undone" in site.shown("undo", str(number))
     site.run(until=site.cluster.now + 10)
     assert table.other_mover_in("/proj/keep", 0.0) == ""
     for path in paths:

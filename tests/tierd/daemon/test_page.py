@@ -128,12 +128,10 @@ def test_a_victim_that_has_recovered_is_not_called_slow(port: Port) -> None:
 
 
 def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
-    assert [name for name, _ in page.steps(CASE)] == [
-        "found", "planned", "acting", "judging", "kept", "closed"]
+    assert [name for name, _ in page.steps(CASE)] == ["found", "planned", "acting", "judging", "kept", "closed"]
     assert dict(page.steps(CASE))["judging"] == "now"
     undone = CASE.replaced(state="undone", verdict="did-not-help", judged=True)
-    assert [name for name, place in page.steps(undone) if place == "done"] == [
-        "found", "planned", "acting", "judging"]
+    assert [name for name, place in page.steps(undone) if place == "done"] == ["found", "planned", "acting", "judging"]
     assert all(CASE.replaced(state=state).state_text for state in State)
     for state, verdict, reason, words in (
             ("judging", "", "", "the throughput of the victim is measured"), ("undoing", "", "full", "full"),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.tierd.logged import logged
-from tests.tierd.site import Clearing, Site, altered, fetched, shown
+from tests.tierd.site import Clearing, Site, altered
 from tierd.act.journal.writer import Journal
 from tierd.cluster.connection import BrokerError
 from tierd.cluster.reader import MdtReader
@@ -117,20 +117,20 @@ def with_readers(site: Site) -> WithReaders:
     return WithReaders(site)
 
 
-def test_tierd_relieves_a_noisy_neighbour_with_the_tallies_of_readers(with_readers, capsys) -> None:
+def test_tierd_relieves_a_noisy_neighbour_with_the_tallies_of_readers(with_readers) -> None:
     site = with_readers.site
     with_readers.run(until=100)
     assert [sentence for sentence in site.said if "/proj/ingest" in sentence and "default layout" in sentence]
     index = site.service.journal.positions()["MDT0000"]
     assert 0 < site.filesystem.cleared["MDT0000", "cl1"] <= index
     assert "MDT0001" not in {mdt for mdt, _ in site.filesystem.cleared}
-    text = shown(capsys, "readers", site=site)
+    text = site.shown("readers")
     assert re.search(rf"MDT0000  r1 +{index} ", text)
     assert "r1 on host1: reads MDT0000, MDT0001" in text
-    answer = json.loads(shown(capsys, "readers", "--json", site=site))
+    answer = json.loads(site.shown("readers", "--json"))
     assert answer["tallies"]["added"] > 10
     assert answer["tallies"].get("duplicate", 0) == 0
-    _, metrics = fetched(site, "/metrics")
+    _, metrics = site.fetched("/metrics")
     assert 'tierd_readers{fs="lustre"} 1.0' in metrics
     assert 'tierd_reader_tallies_total{fs="lustre",outcome="added"}' in metrics
     assert 'tierd_reader_problem{fs="lustre",mdt="MDT0001"} 0.0' in metrics

@@ -21,7 +21,7 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, World, world
-from tests.tierd.site import Site, shown
+from tests.tierd.site import Site
 from tests.tierd.worlds import noise
 from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome, Verdict
 from tierd.config.settings import Settings
@@ -586,9 +586,9 @@ def test_an_answer_about_a_finding_that_has_just_ended_gives_it_no_second_number
     assert at.journal.key_of_finding(2) is None
 
 
-def test_directories_in_cooldown_cost_no_requests_for_sizes(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_directories_in_cooldown_cost_no_requests_for_sizes(site: Site) -> None:
     site.run_until_said("SET default layout", before=120)
-    shown(capsys, "undo", "1", site=site)
+    site.shown("undo", "1")
     site.cluster.stop(NOISE.job_id)
     site.run_until_said("ended", before=160)
     site.cluster.add(replace(NOISE, start_seconds=site.cluster.now))
@@ -602,5 +602,5 @@ def test_directories_in_cooldown_cost_no_requests_for_sizes(site: Site, capsys: 
 
     site.filesystem.status = counting  # type: ignore[method-assign]
     site.run(until=site.cluster.now + 20)
-    assert "it is left alone for" in shown(capsys, "status", site=site)
+    assert "it is left alone for" in site.shown("status")
     assert asked == []

@@ -12,7 +12,7 @@ import pytest
 from lustre.layout.model import Component, Layout
 from simulator.scenarios import events
 from tests.tierd.port import Port
-from tests.tierd.site import Site, failed, fetched, shown
+from tests.tierd.site import Site
 from tierd.act.journal.reader import JournalReader, Wanted
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome
@@ -22,17 +22,17 @@ from tierd.daemon.client import ask
 from tierd.model import Action, Evidence, Finding
 
 
-def test_a_report_has_the_curves_of_its_period(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_has_the_curves_of_its_period(site: Site) -> None:
     site.run(until=190)
     now = site.cluster.epoch
-    answer = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
+    answer = site.ask("report", since=now - 200, until=now)
     assert set(answer["samples"]) >= {"findings", "waiting moves", "pool flash", "pool hdd", "victim ior_stream.1002"}
     got = [rate for _, rate in answer["samples"]["victim ior_stream.1002"]]
     (judged,) = answer["cases"]
     assert got[0] == pytest.approx(judged["usual"], rel=0.1)
     assert min(got) == pytest.approx(judged["contended"], rel=0.1)
     assert max(number for _, number in answer["samples"]["findings"]) == 1
-    assert shown(capsys, "report", "--since", "6h", site=site).endswith("nothing found; 0 acts, 0 files moved, 0 B.\n")
+    assert site.shown("report", "--since", "6h").endswith("nothing found; 0 acts, 0 files moved, 0 B.\n")
 
 
 def test_no_throughput_is_recorded_while_none_is_read(site: Site) -> None:
@@ -40,12 +40,11 @@ def test_no_throughput_is_recorded_while_none_is_read(site: Site) -> None:
     events.exporter_unreachable(site.cluster, 200.0)
     site.run(until=200)
     now = site.cluster.epoch
-    samples = ask(site.socket, {"request": "report", "since": now - 120, "until": now})["samples"]
+    samples = site.ask("report", since=now - 120, until=now)["samples"]
     assert {"findings", "victim ior_stream.1002"} & samples.keys() == {"findings"}
 
 
-def test_a_report_answers_in_the_terminal_what_was_done_and_whether_it_was_right(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_answers_in_the_terminal_what_was_done_and_whether_it_was_right(site: Site) -> None:
     site.run(until=130)
     now = site.cluster.epoch
     wanted = {"request": "report", "since": now - 200, "until": now}
@@ -59,7 +58,7 @@ def test_a_report_answers_in_the_terminal_what_was_done_and_whether_it_was_right
     assert finding.startswith("F1  ")
     assert "ior_stream.1002 streamed at" in finding
     assert re.fullmatch(r"    closed: helped; kept; \S+ MB/s before the acts, \S+ MB/s after: \d+% of .*", verdict)
-    shown(capsys, "undo", "F1", site=site)
+    site.shown("undo", "F1")
     assert lines()[3] == "    closed: undone by hand"
 
 
@@ -93,8 +92,8 @@ def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp
     assert max(after[0] - before[0] for before, after in pairwise(curves["findings"])) <= 13
 
 
-def test_more_history_than_can_be_read_is_refused(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "history returns at most 10000 acts" in failed(capsys, "history", "--last", "10001", site=site)
+def test_more_history_than_can_be_read_is_refused(site: Site) -> None:
+    assert "history returns at most 10000 acts" in site.failed("history", "--last", "10001")
 
 
 # The history: moves of one case in one row, filters, and clear errors
@@ -132,26 +131,26 @@ def test_several_moves_of_a_case_are_one_row(journal: Journal, tmp_path: Path) -
     journal.close()
 
 
-def test_page_and_tierctl_show_the_moves_of_a_case(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_and_tierctl_show_the_moves_of_a_case(reading: Site) -> None:
     reading.run(until=reading.cluster.now + 30)
-    answer = HistoryAnswer.from_json(ask(reading.socket, {"request": "history", "by_case": True}))
+    answer = HistoryAnswer.from_json(reading.ask("history", by_case=True))
     (moves,) = answer.moves
     assert sum(moves.outcomes.values()) > 5
     (every,) = reading.sql("SELECT count(*) FROM actions")[0]
     assert answer.acts == every
     for path in ("/history", "/case/F1"):
-        body = unescape(fetched(reading, path)[1])
+        body = unescape(reading.fetched(path)[1])
         table = body.partition('aria-label="Table: Acts"')[2].partition("</table>")[0]
         rows = table.count("<tr>") - 1
         assert (rows, table.count("default layout of")) == (2, 1)
         assert f"{sum(moves.outcomes.values())} moves" in table
-    each = fetched(reading, "/history?case=F1&act=migrate")[1]
+    each = reading.fetched("/history?case=F1&act=migrate")[1]
     assert each.count("move of") == sum(moves.outcomes.values())
     assert "default layout of" not in each.partition("Table: Acts")[2]
-    lines = shown(capsys, "history", "--case", "F1", "--act", "migrate", "--last", "999", site=reading).splitlines()
+    lines = reading.shown("history", "--case", "F1", "--act", "migrate", "--last", "999").splitlines()
     assert sum(" migrate " in line for line in lines) == sum(moves.outcomes.values())
-    assert "a case has the number of its finding (F3)" in failed(capsys, "history", "--case", "x", site=reading)
-    assert f"{every} acts: " in fetched(reading, "/case/F1")[1]
+    assert "a case has the number of its finding (F3)" in reading.failed("history", "--case", "x")
+    assert f"{every} acts: " in reading.fetched("/case/F1")[1]
 
 
 def test_what_cannot_be_searched_is_an_error_and_not_ignored(port: Port) -> None:

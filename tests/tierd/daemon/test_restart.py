@@ -18,13 +18,12 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios import events
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import HDD, NOISE, STREAM, world
-from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered, failed, shown
+from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered
 from tierd.act import orders
 from tierd.act.journal.entry import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox
 from tierd.acts import Outcome, Verdict
-from tierd.daemon.client import ask
 from tierd.daemon.loop import RUNS_STATE
 from tierd.daemon.service import UNFINISHED_WAITS
 from tierd.daemon.states import State
@@ -32,13 +31,13 @@ from tierd.model import SharedFile, SharedRuns
 from tierd.sense.facts import runs_to_json
 
 
-def waiting(site: Site, capsys: pytest.CaptureFixture[str], *paths: str) -> None:
+def waiting(site: Site, *paths: str) -> None:
     """Moves in the queue: the first cycle takes the order in, and moves nothing yet."""
     for path in paths:
         site.cluster.make_file(path, 700_000)
-    shown(capsys, "promote", "/proj/keep", site=site)
+    site.shown("promote", "/proj/keep")
     site.run(until=site.cluster.now + 5)
-    assert ask(site.socket, {"request": "status"})["waiting_moves"] == len(paths)
+    assert site.ask("status")["waiting_moves"] == len(paths)
 
 
 def log_text(site: Site) -> str:
@@ -52,44 +51,42 @@ def pool(site: Site, path: str) -> str:
 
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])
 def test_moves_that_wait_continue_after_a_restart_and_are_reported_once_however_many_cycles_it_takes(
-        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-        end: Callable[[Site], None]) -> None:
+        site: Site, monkeypatch: pytest.MonkeyPatch, end: Callable[[Site], None]) -> None:
     monkeypatch.setattr(orders, "REQUEUED_PER_CYCLE", 1)
     paths = ["/proj/keep/a", "/proj/keep/b", HOSTILE]
-    waiting(site, capsys, *paths)
+    waiting(site, *paths)
     end(site)
     assert "found 3 moves and 0 orders queued before the start: tierd checks each again" in log_text(site)
     site.run(until=site.cluster.now + 5)
-    status = shown(capsys, "status", site=site)
+    status = site.shown("status")
     assert "3 moves queued, 2.1 MB" in status
     assert "3 moves from before the restart to be checked again" in status
     site.run(until=site.cluster.now + 30)
     assert [words for words in site.said if "requeued" in words] == ["requeued after a restart: 3 moves of O1"]
     assert {pool(site, path) for path in paths} == {"flash"}
-    assert "requeued after a restart" in shown(capsys, "explain", "O1", site=site)
+    assert "requeued after a restart" in site.shown("explain", "O1")
     site.restart()
     assert site.said == [f"listening on 127.0.0.1:{site.service.web.port}" if site.service.web else ""]
 
 
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])
-def test_unprocessed_orders_continue_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str],
-                                                          end: Callable[[Site], None]) -> None:
-    shown(capsys, "pause", "look", site=site)
+def test_unprocessed_orders_continue_after_a_restart(site: Site, end: Callable[[Site], None]) -> None:
+    site.shown("pause", "look")
     paths = ["/proj/keep/a", "/proj/old/b", HOSTILE]
     for path in paths:
         site.cluster.make_file(path, 1000)
-    shown(capsys, "promote", "/proj/keep", site=site)
-    shown(capsys, "submit", "--reason", "hot \udcff", "/proj/old/b", site=site)
+    site.shown("promote", "/proj/keep")
+    site.shown("submit", "--reason", "hot \udcff", "/proj/old/b")
     end(site)
     assert "found 0 moves and 2 orders queued before the start" in log_text(site)
     site.run(until=site.cluster.now + 10)
-    assert "2 orders queued for the next cycle" in shown(capsys, "status", site=site)
-    shown(capsys, "resume", site=site)
+    assert "2 orders queued for the next cycle" in site.shown("status")
+    site.shown("resume")
     site.run(until=site.cluster.now + 10)
     assert {pool(site, path) for path in paths} == {"flash"}
-    assert r"(submit): hot \udcff" in shown(capsys, "history", "--long", site=site)
+    assert r"(submit): hot \udcff" in site.shown("history", "--long")
     site.restart()
-    assert ask(site.socket, {"request": "status"})["waiting_orders"] == 0
+    assert site.ask("status")["waiting_orders"] == 0
 
 
 def other_file(site: Site) -> None:
@@ -127,27 +124,25 @@ def late(site: Site) -> None:
     (full, "pool 'flash' has no room for the file above its reserve"),
     (of_another_file_system, "queued for another file system: other"), (dry, "tierd is in a dry run now"),
     (other_pools, "pool 'flash' is no longer the configured one"), (late, "queued more than 7 days ago")])
-def test_a_changed_file_is_reported_and_left_alone(site: Site, capsys: pytest.CaptureFixture[str],
-                                                   change: Callable[[Site], None], why: str) -> None:
-    waiting(site, capsys, "/proj/keep/a")
+def test_a_changed_file_is_reported_and_left_alone(site: Site, change: Callable[[Site], None], why: str) -> None:
+    waiting(site, "/proj/keep/a")
     site.service.close()
     change(site)
     site.start()
     site.run(until=site.cluster.now + 20)
     assert f"not requeued after a restart: 1 move of O1: {why}" in log_text(site)
-    status = shown(capsys, "status", site=site)
+    status = site.shown("status")
     assert f"not requeued after the restart: 1: {why}" in status
     assert "no moves queued" in status
-    assert shown(capsys, "history", site=site) == "no acts yet\n"
+    assert site.shown("history") == "no acts yet\n"
     site.restart()
-    assert ask(site.socket, {"request": "status"})["waiting_moves"] == 0
+    assert site.ask("status")["waiting_moves"] == 0
 
 
-def test_moves_of_a_dry_run_are_never_done_for_real(site: Site,
-                                                    capsys: pytest.CaptureFixture[str]) -> None:
+def test_moves_of_a_dry_run_are_never_done_for_real(site: Site) -> None:
     site.restart(act={"dry_run": True})
-    waiting(site, capsys, "/proj/keep/a")
-    shown(capsys, "submit", "/proj/keep/a", site=site)
+    waiting(site, "/proj/keep/a")
+    site.shown("submit", "/proj/keep/a")
     site.restart(act={"dry_run": False})
     site.run(until=site.cluster.now + 20)
     assert "not requeued after a restart: 1 move of O1: queued in a dry run" in log_text(site)
@@ -155,9 +150,9 @@ def test_moves_of_a_dry_run_are_never_done_for_real(site: Site,
     assert pool(site, "/proj/keep/a") != "flash"
 
 
-def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_order_is_for_what_had_the_name_then(site: Site) -> None:
     site.cluster.make_file("/proj/keep/a", 1000)
-    shown(capsys, "promote", "/proj/keep/a", site=site)
+    site.shown("promote", "/proj/keep/a")
     site.service.close()
     other_file(site)
     site.start()
@@ -188,15 +183,15 @@ def test_moves_of_a_case_continue_with_it(reading: Site) -> None:
     assert reading.service.gate.waiting == before
     reading.run(until=reading.cluster.now + 10)
     assert "moves of F1" in log_text(reading)
-    assert ask(reading.socket, {"request": "status"})["waits_for"] == "the limit of 1 files/s is reached"
+    assert reading.ask("status")["waits_for"] == "the limit of 1 files/s is reached"
     reading.run(until=reading.cluster.now + 10)
     moved = [e for e in reading.service.journal.entries(Outcome.DONE) if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
-    assert [case["moves"]["done"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
+    assert [case["moves"]["done"] for case in reading.ask("status")["cases"]] == [len(moved)]
     reading.restart()
     reading.run(until=reading.cluster.now + 5)
     moved = [e for e in reading.service.journal.entries(Outcome.DONE) if e.kind == "migrate"]
-    assert [case["moves"]["done"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
+    assert [case["moves"]["done"] for case in reading.ask("status")["cases"]] == [len(moved)]
 
 
 @pytest.mark.parametrize("changed", [{}, {"verdict": Verdict.DID_NOT_HELP}, {"departed": True}])
@@ -213,18 +208,18 @@ def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site
     assert reading.service.gate.waiting == 0
 
 
-def test_moves_above_the_journals_limit_are_reported(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_moves_above_the_journals_limit_are_reported(site: Site) -> None:
     kept = QueueStore(site.service.journal.db, maximum=2)
     site.service.journal.queue = kept
-    waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
-    status = shown(capsys, "status", site=site)
+    waiting(site, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
+    status = site.shown("status")
     assert "1 move not stored in the journal (limit reached) and lost at a restart" in status
     site.restart()
     assert "found 2 moves and 0 orders queued before the start" in log_text(site)
 
 
-def test_queued_work_is_reported_once_at_the_end(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    waiting(site, capsys, "/proj/keep/a")
+def test_queued_work_is_reported_once_at_the_end(site: Site) -> None:
+    waiting(site, "/proj/keep/a")
     site.service.close()
     site.service.close()  # as when a reload has failed, and the old configuration too
     assert log_text(site).count("queued: 1 move and 0 orders; the journal keeps them for the next start") == 1
@@ -256,7 +251,7 @@ def test_a_finding_that_is_over_when_tierd_is_back_ends(site: Site) -> None:
     site.run_until_said("SET ", before=100)
     site.restart()
     site.run_until_said("KEPT", before=200)
-    (case,) = ask(site.socket, {"request": "status"})["cases"]
+    (case,) = site.ask("status")["cases"]
     assert (case["state"], case["active"]) == ("closed", False)
     assert site.sql("SELECT id FROM findings WHERE ended_at IS NULL") == []
     site.run_until_said("SET default layout of /proj/later", before=350)
@@ -376,13 +371,13 @@ def test_a_failed_undo_is_retried_and_reported_once(filling: Site, *, killed: bo
     assert len([sentence for sentence in filling.said if "FAILED default layout" in sentence]) == 1
 
 
-def test_a_dry_run_undoes_nothing_and_holds_an_undo_back(filling: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_undoes_nothing_and_holds_an_undo_back(filling: Site) -> None:
     """It holds no claim: another tierd may be at work."""
     filling.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.DID_NOT_HELP, 0.0,
                                             filling.cluster.epoch - 3600)
     filling.restart(act={"dry_run": True})
     filling.run(until=filling.cluster.now + 15)
-    assert "a dry run changes nothing" in failed(capsys, "undo", "1", site=filling)
+    assert "a dry run changes nothing" in filling.failed("undo", "1")
     assert "flash" in str(filling.filesystem.layout("/proj/ingest"))
     filling.restart(act={"dry_run": False})
     filling.run(until=filling.cluster.now + 15)

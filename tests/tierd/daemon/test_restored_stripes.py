@@ -120,8 +120,7 @@ def test_a_layout_that_somebody_changed_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("cooldown_seconds", "left_alone"), [(21_600, True), (1, False)])
-def test_the_file_is_not_rewritten_again_for_a_while(
-        tmp_path: Path, cooldown_seconds: int, left_alone: bool) -> None:
+def test_the_file_is_not_rewritten_again_for_a_while(tmp_path: Path, cooldown_seconds: int, left_alone: bool) -> None:
     at, _ = slower(tmp_path, f"[verify]\ncooldown_seconds = {cooldown_seconds}\n")
     at.run(until=45)
     assert stripes(at) == 1

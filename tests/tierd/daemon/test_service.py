@@ -12,12 +12,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lustre.layout.model import Component, Layout
 from simulator.scenarios import events
-from tests.tierd.site import Site, altered, failed, fetched, shown
+from tests.tierd.site import Site, altered
 from tests.tierd.worlds import noise
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome
 from tierd.daemon import status
-from tierd.daemon.client import ControlError, ask
+from tierd.daemon.client import ControlError
 from tierd.daemon.loop import Daemon
 from tierd.daemon.status import StatusSnapshot
 from tierd.model import Action, Finding
@@ -25,15 +25,15 @@ from tierd.sense.readings import Reading
 from tierd.simulation.world import parameter_files
 
 
-def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_says_how_much_is_known_yet(site: Site) -> None:
     site.run(until=20)
     learning = "learning: {} of the 4 readings that a judgement of streams needs"
-    assert learning.format(3) in shown(capsys, "status", site=site)
+    assert learning.format(3) in site.shown("status")
     site.run(until=50)
-    assert "learning" not in shown(capsys, "status", site=site)
+    assert "learning" not in site.shown("status")
     events.clock_jump(site.cluster, -7200.0)
     site.run(until=65)
-    assert learning.format(1) in shown(capsys, "status", site=site)
+    assert learning.format(1) in site.shown("status")
 
 
 def test_changelogs_are_cleared_only_after_the_journal_knows(site: Site) -> None:
@@ -43,52 +43,51 @@ def test_changelogs_are_cleared_only_after_the_journal_knows(site: Site) -> None
     assert kept["MDT0000"] > 100
 
 
-def test_the_pause_file_stops_everything_until_it_is_removed(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_pause_file_stops_everything_until_it_is_removed(site: Site) -> None:
     pause = site.folder / "pause"
     pause.write_text("power work until noon\n")
     site.run(until=60)
-    assert "no acts yet" in shown(capsys, "history", site=site)
-    assert "power work until noon" in shown(capsys, "status", site=site)
-    assert "<b>HELD</b> <span>" in fetched(site, "/")[1]
+    assert "no acts yet" in site.shown("history")
+    assert "power work until noon" in site.shown("status")
+    assert "<b>HELD</b> <span>" in site.fetched("/")[1]
     assert sum("no new acts: " in s for s in site.said) == 1
     pause.unlink()
     site.run(until=70)
     assert "acts are possible again" in site.said
-    assert "set-default-layout" in shown(capsys, "history", site=site)
+    assert "set-default-layout" in site.shown("history")
     pause.touch()
-    assert "refused" in failed(capsys, "undo", "1", site=site)
+    assert "refused" in site.failed("undo", "1")
     pause.unlink()
-    assert "undone" in shown(capsys, "undo", "1", site=site)
+    assert "undone" in site.shown("undo", "1")
 
 
-def test_every_source_states_its_age(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "source counters: nothing yet" in shown(capsys, "status", site=site)
+def test_every_source_states_its_age(site: Site) -> None:
+    assert "source counters: nothing yet" in site.shown("status")
     site.run(until=10)
     site.cluster.advance(7)
-    status = shown(capsys, "status", site=site)
+    status = site.shown("status")
     assert "source counters: 7 s old" in status
     assert "source changelog: 7 s old" in status
-    _, metrics = fetched(site, "/metrics")
+    _, metrics = site.fetched("/metrics")
     families = text_string_to_metric_families(metrics)
     samples = {(s.name, s.labels.get("source", "")): s.value for f in families for s in f.samples}
     assert samples["tierd_source_age_seconds", "counters"] == pytest.approx(7, abs=0.01)
     assert samples["tierd_source_age_limit_seconds", "changelog"] == 90
     assert samples["tierd_source_stale", "counters"] == 0
     site.cluster.advance(100)
-    assert "source counters: 107 s old, and must be no older than 90 s" in shown(capsys, "status", site=site)
+    assert "source counters: 107 s old, and must be no older than 90 s" in site.shown("status")
 
 
-def test_an_mdt_that_was_added_is_named_until_its_changelog_is_read(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_mdt_that_was_added_is_named_until_its_changelog_is_read(site: Site) -> None:
     """At first there was one; the client has found another one since."""
     site.parts["mdts"] = ["MDT0000"]
     site.restart()
     site.run(until=40)
-    assert "MDT0001: added since tierd started" in shown(capsys, "status", site=site)
+    assert "MDT0001: added since tierd started" in site.shown("status")
     site.parts["mdts"] = ["MDT0000", "MDT0001"]
     site.restart()
     site.run(until=80)
-    assert "added since" not in shown(capsys, "status", site=site)
+    assert "added since" not in site.shown("status")
 
 
 def test_the_mover_of_another_file_system_on_the_same_servers_stops_nothing(site: Site) -> None:
@@ -120,9 +119,9 @@ def test_two_daemons_share_neither_journal_nor_socket_nor_port(site: Site) -> No
     assert not (site.folder / "other.sock").exists()
     second.settings = altered(second.settings, web=site.settings.web)
     second.start()
-    assert ask(second.socket, {"request": "status"})["paused"] == ""
+    assert second.ask("status")["paused"] == ""
     second.service.close()
-    assert ask(site.socket, {"request": "status"})["paused"] == ""
+    assert site.ask("status")["paused"] == ""
 
 
 def test_each_cycle_is_reported_in_a_sentence(site: Site) -> None:
@@ -149,8 +148,7 @@ def test_a_snapshot_does_not_replace_a_later_one(site: Site, monkeypatch: pytest
     assert site.service._view is views[1]
 
 
-def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
-                                                                     capsys: pytest.CaptureFixture[str]) -> None:
+def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site) -> None:
     site.service.close()
     now, old = site.cluster.now, site.cluster.now - 40 * 86400.0
     journal = Journal(Path(site.settings.act.journal))
@@ -163,11 +161,11 @@ def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
     site.settings = altered(site.settings, journal={"keep_days": 30.0})
     site.start()
     site.run(until=now + 60)
-    ended = shown(capsys, "history", "--last", "1000", site=site).splitlines()
+    ended = site.shown("history", "--last", "1000").splitlines()
     assert ended[-1].startswith("the journal begins ")
     assert ended[-1].endswith("; 600 older acts removed ([journal] keep_days)")
     assert sum(" migrate " in line and "/proj/600" in line for line in ended) == 1
     assert not any("/proj/599" in line for line in ended)
-    answer = ask(site.socket, {"request": "report", "since": old - 86400, "until": now + 3600})
+    answer = site.ask("report", since=old - 86400, until=now + 3600)
     assert answer["files_moved"] >= 601
     assert answer["complete_since"] > old

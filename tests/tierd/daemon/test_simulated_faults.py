@@ -18,8 +18,7 @@ from tierd.sense.sources import LiveSource
 
 @pytest.mark.parametrize("model", [Cluster, FluidCluster], ids=["events", "flows"])
 @pytest.mark.parametrize(("name", "says"), [("degraded", "is degraded"), ("recovery", "is in recovery")])
-def test_a_target_that_is_not_well_takes_no_files(
-        tmp_path: Path, model: type[Cluster], name: str, says: str) -> None:
+def test_a_target_that_is_not_well_takes_no_files(tmp_path: Path, model: type[Cluster], name: str, says: str) -> None:
     """Moves onto one in recovery waited for it, failed, and opened the circuit breaker."""
     at = world(tmp_path, model=model)
     schedule([Event(10, name, {"target": "OST0003", **({"seconds": 60} if name == "recovery" else {})})], at.cluster)

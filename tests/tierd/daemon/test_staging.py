@@ -12,7 +12,7 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.later import Later
-from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import Site
 from tierd.act.staging import StagingState
 from tierd.clock import SystemClock
 from tierd.config.act import GeneralLimits, Mode
@@ -32,12 +32,11 @@ def stage(site: Site, *paths: str, uid: int = ALICE, direction: str = "promote",
           job: str = "17", **more: Any) -> StagingsAnswer:
     stages = [{"direction": direction, "path": f"/mnt/lustre{path}", "deadline_seconds": seconds, **more}
               for path in paths]
-    return StagingsAnswer.from_json(ask(site.socket, {"request": "stage", "job": job, "uid": uid, "gid": 100,
-                                                       "user": "alice", "stages": stages}))
+    return StagingsAnswer.from_json(site.ask("stage", job=job, uid=uid, gid=100, user="alice", stages=stages))
 
 
 def state(site: Site, job: str = "17") -> tuple[StagingAnswer, ...]:
-    return StagingsAnswer.from_json(ask(site.socket, {"request": "stage-state", "job": job})).stagings
+    return StagingsAnswer.from_json(site.ask("stage-state", job=job)).stagings
 
 
 def files(site: Site, *paths: str, uid: int = ALICE) -> None:
@@ -45,7 +44,7 @@ def files(site: Site, *paths: str, uid: int = ALICE) -> None:
         site.cluster.make_file(path, 100_000, uid=uid)
 
 
-def test_a_job_moves_only_files_that_its_user_may_read(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_moves_only_files_that_its_user_may_read(site: Site) -> None:
     files(site, "/proj/mine/a", "/proj/mine/b")
     files(site, "/proj/mine/bobs", "/proj/mine/readable", "/proj/mine/secret/c", uid=BOB)
     site.cluster.namespace.lookup("/proj/mine/bobs").mode = stat.S_IFREG | 0o600
@@ -62,7 +61,7 @@ def test_a_job_moves_only_files_that_its_user_may_read(site: Site, capsys: pytes
     (back,) = state(site, "18")
     assert back.outcomes == {"done": 2}
     assert back.left_out["user u1001 may not write the file"] == 2
-    out = shown(capsys, "stages", site=site)
+    out = site.shown("stages")
     assert "job 17  alice  ended" in out
     assert "staged out 2 of 5 files" in out  # a folder that is left out counts as one
 
@@ -134,7 +133,7 @@ def test_a_deadline_passes_though_tierd_is_paused_meanwhile(site: Site) -> None:
     site.cluster.advance(5.0)
     assert state(site, "16")[0].state == "expired", "even while a thread of tierd hangs"
     assert stage(site, "/proj/a", seconds=20.0).stagings
-    ask(site.socket, {"request": "pause", "reason": "night"})
+    site.ask("pause", reason="night")
     site.run(until=10)
     assert state(site)[0].open
     assert stage(site, "/proj/a", job="18").held == "night"
@@ -143,7 +142,7 @@ def test_a_deadline_passes_though_tierd_is_paused_meanwhile(site: Site) -> None:
     assert [(each.state, each.succeeded) for each in state(site)] == [("expired", False)]
     assert state(site)[0].sentence == (
         "staged in 0 of 1 file (0 B) of /proj/a before the deadline; 1 not: tierd had not planned it yet")
-    ask(site.socket, {"request": "resume"})
+    site.ask("resume")
     stage(site, "/proj/a", seconds=2.0, job="19")
     site.cluster.advance(5.0)
     site.run(until=40)
@@ -157,20 +156,20 @@ def test_a_cancelled_job_drops_its_moves(site: Site, monkeypatch: pytest.MonkeyP
     stage(site, "/proj/b", job="18")
     stage(site, "/proj/c", job="19")
     (seen, *_), stager = site.service._stager._snapshot(), site.service._stager
-    ask(site.socket, {"request": "stage-cancel", "job": "17"})
+    site.ask("stage-cancel", job="17")
     stager._end(seen, StagingState.ENDED)  # as by another thread
     layout, planned = site.filesystem.layout, ["/proj/c"]
 
     def cancelled_while_it_is_planned(path: str) -> Layout | None:
         if path in planned:
             planned.clear()
-            ask(site.socket, {"request": "stage-cancel", "job": "19"})
+            site.ask("stage-cancel", job="19")
         return layout(path)
 
     monkeypatch.setattr(site.filesystem, "layout", cancelled_while_it_is_planned)
     site.run(until=10)
     assert [state(site, job)[0].state for job in ("17", "18", "19")] == ["cancelled", "ended", "cancelled"]
-    history = ask(site.socket, {"request": "history"})["entries"]
+    history = site.ask("history")["entries"]
     assert [entry["place"] for entry in history] == ["/proj/b"]
 
 
@@ -178,8 +177,8 @@ def test_a_job_of_another_cluster_with_the_same_number_goes_on(site: Site) -> No
     files(site, "/proj/a", "/proj/b")
     stage(site, "/proj/a")
     stage(site, "/proj/b", uid=BOB)
-    ask(site.socket, {"request": "stage-cancel", "job": "17", "uid": ALICE})
-    ask(site.socket, {"request": "stage-cancel", "job": "17", "uid": -1})
+    site.ask("stage-cancel", job="17", uid=ALICE)
+    site.ask("stage-cancel", job="17", uid=-1)
     assert [each.state for each in state(site)] == ["cancelled", "accepted"]
 
 
@@ -226,7 +225,7 @@ def test_an_abandoned_staging_is_cancelled(site: Site) -> None:
         site.run(until=second)
         assert state(site)[0].open
     with pytest.raises(ControlError, match="its moves are dropped when the job is cancelled"):
-        ask(site.socket, {"request": "undo", "id": "O1"})
+        site.ask("undo", id="O1")
     site.run(until=85)
     gone, _ = state(site)
     assert gone.state == "cancelled"
@@ -253,9 +252,9 @@ def test_a_staging_plans_its_moves_again_after_a_restart(site: Site) -> None:
     site.run(until=10)
     assert state(site)[0].state == "moving"
     site.restart(limits=GeneralLimits(files_per_second=50.0))
-    ask(site.socket, {"request": "drain", "reason": "no plan now, and moves go on"})
+    site.ask("drain", reason="no plan now, and moves go on")
     site.run(until=20)
-    ask(site.socket, {"request": "resume"})
+    site.ask("resume")
     site.run(until=40)
     (found,) = state(site)
     assert (found.state, found.left_out, found.outcomes["done"] + found.in_place) == ("ended", {}, 5)
@@ -316,15 +315,15 @@ def test_stagings_and_jobs_are_metrics(site: Site) -> None:
     site.restart()
     files(site, "/proj/a")
     stage(site, "/proj/a")
-    assert 'tierd_open_stagings{fs="lustre"} 1.0' in fetched(site, "/metrics")[1]
+    assert 'tierd_open_stagings{fs="lustre"} 1.0' in site.fetched("/metrics")[1]
     site.run(until=10)
-    page = fetched(site, "/metrics")[1]
+    page = site.fetched("/metrics")[1]
     assert 'tierd_open_stagings{fs="lustre"} 0.0' in page
     assert 'tierd_stagings_total{direction="promote",fs="lustre",state="ended"} 1.0' in page
     assert "tierd_slurm_up{" in page
 
 
-def test_names_of_jobs_stand_beside_their_ids(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_jobs_stand_beside_their_ids(site: Site) -> None:
     """The stream of the site has the id that Slurm gave it."""
     jobs = (b'{"jobs": [{"job_id": 1002, "name": "train", "user_name": "alice", "account": "chem",'
             b' "partition": "gpu"}]}')
@@ -332,9 +331,8 @@ def test_names_of_jobs_stand_beside_their_ids(site: Site, capsys: pytest.Capture
                       later := Later())
     site.service.sources.integrations = (slurm,)
     site.run(until=20)
-    shown(capsys, "top", "--once", site=site)  # the first look has Slurm asked
+    site.shown("top", "--once")  # the first look has Slurm asked
     assert later.run() == 1
-    assert '"ior_stream.1002": "alice: train, account chem, partition gpu"' in shown(
-        capsys, "top", "--once", "--json", site=site)
-    assert "alice: train" in shown(capsys, "top", "--once", site=site)
-    assert "alice: train, account chem, partition gpu" in fetched(site, "/jobs")[1] + fetched(site, "/")[1]
+    assert '"ior_stream.1002": "alice: train, account chem, partition gpu"' in site.shown("top", "--once", "--json")
+    assert "alice: train" in site.shown("top", "--once")
+    assert "alice: train, account chem, partition gpu" in site.fetched("/jobs")[1] + site.fetched("/")[1]

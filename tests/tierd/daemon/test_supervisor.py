@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from tests.tierd.logged import logged
-from tests.tierd.site import Site, altered, fetched
+from tests.tierd.site import Site, altered
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon import process
-from tierd.daemon.client import ControlError, ask
+from tierd.daemon.client import ControlError
 from tierd.daemon.process import ROOM_BYTES, Supervisor, set_process_name
 from tierd.daemon.service import Service
 
@@ -123,7 +123,7 @@ def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
     assert words in caplog.text
     assert supervisor.settings == before
     assert "first reading" in cycles(site, supervisor, 5)[0]
-    assert ask(site.socket, {"request": "status"})["paused"] == ""
+    assert site.ask("status")["paused"] == ""
     supervisor.close()
 
 
@@ -149,13 +149,13 @@ def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
 def test_a_finding_that_holds_keeps_its_number_at_a_reload(
         site: Site, observing: Supervisor, tmp_path: Path, same_journal: bool) -> None:
     cycles(site, observing, 80)
-    assert [each["id"] for each in ask(site.socket, {"request": "findings"})["findings"]] == [1]
+    assert [each["id"] for each in site.ask("findings")["findings"]] == [1]
     journal = site.settings.act.journal if same_journal else str(tmp_path / "other.sqlite")
     (tmp_path / "tierd.toml").write_text(f"[act]\njournal = '{journal}'\nmode = 'full'\ndry_run = false\n")
     observing.reload()
-    assert len(ask(site.socket, {"request": "findings"})["findings"]) == same_journal, "before the next reading, too"
+    assert len(site.ask("findings")["findings"]) == same_journal, "before the next reading, too"
     cycles(site, observing, 90)
-    assert [each["id"] for each in ask(site.socket, {"request": "findings"})["findings"]] == [1]
+    assert [each["id"] for each in site.ask("findings")["findings"]] == [1]
     assert sum(words.startswith("FOUND noisy-neighbour") for words in site.said) == 2 - same_journal
     assert any(words.startswith("SET default layout") for words in site.said)
     observing.close()
@@ -243,7 +243,7 @@ def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
     assert caplog.text.count(words) == 1
     assert kept.beat()
     with pytest.raises(ControlError, match="socket not found"):
-        ask(site.socket, {"request": "status"})
+        site.ask("status")
     assert path.read_bytes() == damaged, "a journal that can be repaired by hand is not changed"
     path.write_bytes(whole)
     assert "first reading" in cycles(site, kept, 55)[0]
@@ -265,21 +265,21 @@ def test_a_journal_taken_away_while_it_is_written_is_noticed(site: Site, kept: S
     words = "another file has replaced it" if replaced else "No such file or directory, though it was there"
     assert words in first
     assert "job" in second  # it works again, on the file that is there now
-    assert "all_outcomes" in ask(site.socket, {"request": "history"})
+    assert "all_outcomes" in site.ask("history")
 
 
 def test_requests_are_answered_while_the_journal_fails(site: Site) -> None:
     site.run(until=10)
     site.service.journal.db.execute("PRAGMA query_only = ON")
     with pytest.raises(ControlError, match="pause: the journal: attempt to write a readonly database"):
-        ask(site.socket, {"request": "pause"})
+        site.ask("pause")
     Path(site.settings.act.journal).unlink()
     with pytest.raises(ControlError, match="history: the journal: unable to open database file"):
-        ask(site.socket, {"request": "history"})
+        site.ask("history")
     for path, request in (("/history", "history"), ("/case/F1", "explain"), ("/job/none", "about")):
-        status, words = fetched(site, path)
+        status, words = site.fetched(path)
         assert (status, words.partition(";")[0]) == (503, f"{request}: the journal: unable to open database file")
-    assert fetched(site, "/-/healthy")[0] == 200
+    assert site.fetched("/-/healthy")[0] == 200
     assert site.service.gate.operating_state.paused, "the pause is in force all the same"
     site.service.journal.db.execute("PRAGMA query_only = OFF")
 

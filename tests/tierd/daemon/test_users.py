@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tierd.later import Later, Time
+from tests.tierd.later import Later
+from tests.tierd.sense.clocks import SettableClock
 from tierd.daemon.users import MAX_USERS, RENEW_SECONDS, RETRY_SECONDS, UserNames
 
 
@@ -24,25 +25,25 @@ def test_the_name_of_a_user_is_looked_up_in_the_background(later: Later) -> None
 def test_a_missing_name_is_looked_up_again_and_so_is_an_old_one(later: Later) -> None:
     """A directory service that was down at the start of tierd left the number for ever."""
     accounts: dict[int, str] = {}
-    clock = Time()
+    clock = SettableClock()
     users = UserNames(lambda uid: accounts.get(uid, ""), later, clock)
     users.names(["ior.7"])
     later.run()
     accounts[7] = "bob"
-    clock.time += RETRY_SECONDS - 1
+    clock.at += RETRY_SECONDS - 1
     assert (users.names(["ior.7"]), later.run()) == ({"ior.7": "7"}, 0)
-    clock.time += 1
+    clock.at += 1
     assert (users.names(["ior.7"]), later.run()) == ({"ior.7": "7"}, 1)
     assert users.names(["ior.7"]) == {"ior.7": "bob (7)"}
     accounts[7] = "robert"
-    clock.time += RENEW_SECONDS
+    clock.at += RENEW_SECONDS
     assert (users.names(["ior.7"]), later.run()) == ({"ior.7": "bob (7)"}, 1)  # the old name until the new one is known
     assert users.names(["ior.7"]) == {"ior.7": "robert (7)"}
 
 
 def test_a_failed_lookup_keeps_the_name(later: Later) -> None:
     answers: list[str | OSError] = ["bob", OSError("no answer")]
-    clock = Time()
+    clock = SettableClock()
 
     def lookup(_: int) -> str:
         answer = answers.pop(0)
@@ -53,7 +54,7 @@ def test_a_failed_lookup_keeps_the_name(later: Later) -> None:
     users = UserNames(lookup, later, clock)
     users.names(["ior.7"])
     later.run()
-    clock.time += RENEW_SECONDS
+    clock.at += RENEW_SECONDS
     users.names(["ior.7"])
     assert later.run() == 1
     assert users.names(["ior.7"]) == {"ior.7": "bob (7)"}

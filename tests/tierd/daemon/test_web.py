@@ -14,9 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from httpserver.config import WebConfigFile
 from tests.tierd.daemon.test_supervisor import starting
+from tests.tierd.later import raising
 from tests.tierd.port import Port, login, request
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Site, fetched
+from tests.tierd.site import Site
 from tierd.__main__ import main
 from tierd.config.settings import Settings, WebSettings
 from tierd.daemon.page import Pages, Viewer
@@ -25,9 +26,7 @@ from tierd.daemon.web import MAX_BODY_BYTES, config_path
 
 
 def test_runbooks_open_in_a_browser_even_while_tierd_answers_nothing() -> None:
-    def silent(_: object) -> dict[str, object]:
-        raise AssertionError("a runbook needs no answer of the daemon")
-
+    silent = raising(AssertionError("a runbook needs no answer of the daemon"))
     pages, folder = Pages(silent), Path(__file__).parents[3] / "docs/runbooks"
     for file in folder.glob("*.md"):
         path = "/runbooks/" if file.stem == "README" else f"/runbooks/{file.stem}"
@@ -42,7 +41,7 @@ def test_runbooks_open_in_a_browser_even_while_tierd_answers_nothing() -> None:
 
 def test_metrics_and_health(site: Site) -> None:
     site.run(until=35)
-    _, metrics = fetched(site, "/metrics")
+    _, metrics = site.fetched("/metrics")
     families = list(text_string_to_metric_families(metrics))
     assert {s.labels.get("fs") for f in families for s in f.samples if s.name.startswith("tierd_")} == {"lustre"}
     samples = {s.name + json.dumps({k: v for k, v in s.labels.items() if k != "fs"}): s.value
@@ -62,12 +61,12 @@ def test_metrics_and_health(site: Site) -> None:
     assert samples["tierd_journal_bytes{}"] > 4096
     assert 0 <= samples["tierd_changelog_lag_seconds{}"] < 30
     assert samples['tierd_changelog_position{"mdt": "MDT0000"}'] > 100
-    assert fetched(site, "/-/healthy") == (200, "OK\n")
-    assert fetched(site, "/-/ready") == (200, "OK\n")
-    assert fetched(site, "/none")[0] == 404
-    assert fetched(site, "/-/evaluate", "POST")[0] == 202
-    assert fetched(site, "/", "POST")[0] == 405
-    assert fetched(site, "/-/evaluate") == (405, "GET, or POST to /-/evaluate\n")
+    assert site.fetched("/-/healthy") == (200, "OK\n")
+    assert site.fetched("/-/ready") == (200, "OK\n")
+    assert site.fetched("/none")[0] == 404
+    assert site.fetched("/-/evaluate", "POST")[0] == 202
+    assert site.fetched("/", "POST")[0] == 405
+    assert site.fetched("/-/evaluate") == (405, "GET, or POST to /-/evaluate\n")
 
 
 def test_a_hanging_cycle_does_not_feed_the_watchdog(site: Site) -> None:
@@ -79,10 +78,10 @@ def test_a_hanging_cycle_does_not_feed_the_watchdog(site: Site) -> None:
     observe.begun_at = site.service.node.clock.now()
     site.cluster.advance(600)
     assert site.service.beat()
-    assert fetched(site, "/-/healthy")[0] == 200
+    assert site.fetched("/-/healthy")[0] == 200
     site.cluster.advance(400)
     assert not site.service.beat()
-    assert fetched(site, "/-/healthy")[0] == 503
+    assert site.fetched("/-/healthy")[0] == 503
     observe.begun_at = 0.0
     assert site.service.beat()
 
@@ -157,7 +156,6 @@ def test_passwords_survive_a_reload_of_an_emptied_file(
         secured: Site, web_file: Callable[[str], Path], users_text: str, tmp_path: Path,
         caplog: pytest.LogCaptureFixture) -> None:
     """Each reload of tierd.toml starts a new service. All of them keep the web configuration of the process."""
-
     secured.service.close()
     config = tmp_path / "tierd.toml"
     config.touch()

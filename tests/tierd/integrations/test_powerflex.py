@@ -39,7 +39,7 @@ from tests.tierd.integrations.powerflex_gateway import (
 )
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Site, fetched
+from tests.tierd.site import Site
 from tierd.background import DaemonExecutor
 from tierd.integrations.powerflex.gateway import (
     LOGIN_AGAIN_SECONDS,
@@ -344,9 +344,7 @@ def over_powerflex(site: Site, newer: PowerFlexStub, password: Path) -> Site:
 def begin(site: Site) -> None:
     """Start it, and wait until the gateway has answered once."""
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, NOISE)))
-    while "tierd_powerflex_pool_size_bytes{" not in fetched(site, "/metrics")[1]:
-        site.run(until=site.cluster.now + 5)
-        assert site.cluster.now < 3600
+    site.run_until(lambda: "tierd_powerflex_pool_size_bytes{" in site.fetched("/metrics")[1], before=3600)
 
 
 def test_a_rebuild_is_named_and_nobody_is_blamed(over_powerflex: Site, newer: PowerFlexStub) -> None:
@@ -355,7 +353,7 @@ def test_a_rebuild_is_named_and_nobody_is_blamed(over_powerflex: Site, newer: Po
     over_powerflex.run_until_said("PowerFlex rebuilds its pool nvme at 839 MB/s; 300 GiB are left",
                                   before=over_powerflex.cluster.now + 200)
     over_powerflex.run(until=over_powerflex.cluster.now + 120)
-    metrics = fetched(over_powerflex, "/metrics")[1]
+    metrics = over_powerflex.fetched("/metrics")[1]
     assert 'tierd_findings_total{fs="lustre",kind="noisy-neighbour"} 0.0' in metrics
     assert 'tierd_active_findings{fs="lustre",kind="storage-rebuild"} 1.0' in metrics
     assert 'tierd_powerflex_target_slowed{fs="lustre",target="OST0000",volume="ost0"} 1.0' in metrics
@@ -364,7 +362,7 @@ def test_a_rebuild_is_named_and_nobody_is_blamed(over_powerflex: Site, newer: Po
 def test_without_a_rebuild_the_noisy_neighbour_is_found_and_promtool_accepts_the_metrics(over_powerflex: Site) -> None:
     begin(over_powerflex)
     over_powerflex.run_until_said("ior_stream.1002 streams at", before=over_powerflex.cluster.now + 200)
-    metrics = fetched(over_powerflex, "/metrics")[1]
+    metrics = over_powerflex.fetched("/metrics")[1]
     checked = subprocess.run([program("promtool"), "check", "metrics"], input=metrics, text=True, capture_output=True,
                              check=False)
     assert (checked.returncode, checked.stderr) == (0, "")

@@ -18,6 +18,7 @@ import pytest
 
 from lustre.fid import Fid
 from tests.pki import Pki
+from tests.tierd.later import raising
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import written
 from tierd.clock import SystemClock
@@ -244,10 +245,7 @@ def test_activities_in_several_threads_use_the_connection_in_turn() -> None:
     AssertionError("Result length not requested length"),  # another server listens there
 ])
 def test_any_fault_of_the_driver_is_a_problem_of_the_source(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
-    def connect(**_: object) -> None:
-        raise fault
-
-    monkeypatch.setattr(pymysql, "connect", connect)
+    monkeypatch.setattr(pymysql, "connect", raising(fault))
     robinhood = Robinhood(RobinhoodSettings("db"), lambda: MySqlConnection(RobinhoodSettings("db"), {}),
                           SettableClock(NOW))
     robinhood.refresh()

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import CAPTURES
-from tests.tierd.later import Later, Time
+from tests.tierd.later import Later, PassingClock
+from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import answers_json, liar
 from tierd.cli.tierctl import main
-from tierd.clock import SystemClock
 from tierd.daemon.client import ControlError
 from tierd.daemon.control import ControlServer
 from tierd.integrations.slurm.command import GRACE_SECONDS, Connection, prolog, stage
@@ -102,7 +102,7 @@ class Slurm:
     def __init__(self, settings: SlurmSettings = SQUEUE) -> None:
         self.answer: bytes | OSError = RECORDED
         self.asked: list[Collection[int]] = []
-        self.later, self.clock = Later(), Time()
+        self.later, self.clock = Later(), SettableClock(0.0)
         self.jobs = SlurmJobs(settings, self._read, self.clock, self.later)
 
     def _read(self, ids: Collection[int]) -> bytes:
@@ -120,14 +120,14 @@ def test_jobs_are_looked_up_in_the_background_and_remembered() -> None:
     found = slurm.jobs.jobs(["1", "2_3", "ior.1002", "99", "2_4"])
     assert set(found) == {"1", "2_3"}
     assert slurm.later.run() == 0  # soon enough
-    slurm.clock.time = 11.0
+    slurm.clock.at = 11.0
     slurm.jobs.jobs(["2_4"])
     assert slurm.later.run() == 1
-    slurm.clock.time = 30.0
+    slurm.clock.at = 30.0
     slurm.answer = b'{"jobs": []}'
     assert set(slurm.jobs.jobs(["2_4"])) == {"2_4"}
     assert slurm.later.run() == 0
-    slurm.clock.time = 80.0
+    slurm.clock.at = 80.0
     slurm.jobs.jobs(["2_4"])
     assert slurm.later.run() == 1
     assert set(slurm.jobs.jobs(["1", "2_4"])) == {"1", "2_4"}  # ended, and still known
@@ -140,13 +140,13 @@ def test_a_slurm_that_fails_keeps_what_is_known() -> None:
     slurm.later.run()
     for answer in (SourceError("squeue: no"), b"[]", b"nonsense", b"[" * 100_000):
         slurm.answer = answer
-        slurm.clock.time += 61.0
+        slurm.clock.at += 61.0
         slurm.jobs.jobs(["1"])
         assert slurm.later.run() == 1
         assert slurm.jobs.problem
         assert set(slurm.jobs.jobs(["1", "77"])) == {"1"}
         assert slurm.later.run() == 0  # it is left alone for a minute
-    slurm.answer, slurm.clock.time = RECORDED, slurm.clock.time + 61.0
+    slurm.answer, slurm.clock.at = RECORDED, slurm.clock.at + 61.0
     slurm.jobs.jobs(["1"])
     slurm.later.run()
     assert not slurm.jobs.problem
@@ -273,27 +273,12 @@ def test_a_name_of_any_bytes_reaches_tierd(monkeypatch: pytest.MonkeyPatch, caps
     assert seen[0]["stages"] == [{"path": "/a\udcff\nb"}]
 
 
-class Passing(SystemClock):
-    """A clock that goes on while one waits."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds = 0.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def wait(self, seconds: float) -> bool:
-        self.seconds += seconds
-        return False
-
-
 class Tierd(Connection):
     """Answers in turn; an error is raised, and the last answer is kept."""
 
     def __init__(self, answers: Sequence[Any]) -> None:
-        self.time = Passing()
-        super().__init__(str, self.time, 30.0)
+        self.time = PassingClock(0.0)
+        super().__init__(str, self.time, 30.0)  # type: ignore[arg-type]
         self._answers = list(answers)
         self.requests: list[Any] = []
 
@@ -317,7 +302,7 @@ def test_a_staging_is_awaited_to_its_end() -> None:
 def test_a_tierd_that_never_ends_a_staging_is_left() -> None:
     tierd = Tierd([{"stagings": [STAGING]}])
     assert stage(tierd, REQUEST) == "failed tierd did not end the staging by its deadline"
-    assert 60.0 + GRACE_SECONDS < tierd.time.seconds < 90.0
+    assert 60.0 + GRACE_SECONDS < tierd.time.at < 90.0
     assert tierd.requests[-1]["request"] == "stage-cancel"
 
 
@@ -332,11 +317,11 @@ def test_a_prolog_waits_for_the_layout_and_not_for_ever() -> None:
         "ok /a has the layout that helped before")
     endless = Tierd([waiting])
     assert prolog(endless, REQUEST) == "ok /a gets the layout that helped before"
-    assert endless.time.seconds < 6.0
+    assert endless.time.at < 6.0
 
 
 def test_a_restarted_tierd_is_asked_again(tmp_path: Path) -> None:
-    time = Passing()
+    time = PassingClock(0.0)
     with pytest.raises(ControlError, match="socket not found"):
-        Connection((tmp_path / "none").__str__, time, 30.0).ask({"request": "status"})
-    assert 30.0 <= time.seconds <= 32.0
+        Connection((tmp_path / "none").__str__, time, 30.0).ask({"request": "status"})  # type: ignore[arg-type]
+    assert 30.0 <= time.at <= 32.0

@@ -14,7 +14,7 @@ from lustre.layout.model import Component, Layout
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import Site
 from tests.tierd.tapes import TAPES
 from tierd.__main__ import main
 from tierd.config.load import load
@@ -53,23 +53,22 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_case_is_found_planned_acted_on_judged_and_explained(
-        site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_is_found_planned_acted_on_judged_and_explained(site: Site, tmp_path: Path) -> None:
     site.settings = with_theirs(site.settings, tmp_path)
     site.begin_again(FluidCluster(recorded_test_bed(), (replace(NOISE, start_seconds=0.0),)))
     site.run_until_said("FOUND many-creates: ", before=120)
     assert any(words.startswith("SET default layout of /proj/ingest") for words in site.said)
-    assert "many-creates" in shown(capsys, "findings", site=site)
+    assert "many-creates" in site.shown("findings")
     site.run_until_said("KEPT: ", before=400)
-    explained = shown(capsys, "explain", "F1", site=site)
+    explained = site.shown("explain", "F1")
     assert "F1, many-creates" in explained
     assert "creates: 20.0/s" in explained
-    assert "creates: 20" in shown(capsys, "findings", site=site), "the act does not change how the rate is counted"
+    assert "creates: 20" in site.shown("findings"), "the act does not change how the rate is counted"
     assert "new files/s" in explained
-    status = shown(capsys, "status", site=site)
+    status = site.shown("status")
     assert "mdt_small.1001 creates many files" in status
     assert "case F1: mdt_small.1001 in /proj/ingest, found " in status
-    _, metrics = fetched(site, "/metrics")
+    _, metrics = site.fetched("/metrics")
     assert 'tierd_findings_total{fs="lustre",kind="many-creates"} 1.0' in metrics
 
 
@@ -98,8 +97,7 @@ def plan(finding, evidence, situation):
     (OF_ANOTHER, "ValueError: its plan has an act for another finding")])
 @pytest.mark.usefixtures("installed")
 def test_a_plan_that_fails_is_refused_and_tierd_goes_on(
-        plan: str, words: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-        monkeypatch: pytest.MonkeyPatch) -> None:
+        plan: str, words: str, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     head, policy = THEIRS.replace("import dataclass", "import dataclass, replace").split("\n\nPOLICY")
     (tmp_path / "site-packages/site_policies.py").write_text(f"{head}{plan}\n\nPOLICY{policy}")
     monkeypatch.delitem(sys.modules, "site_policies", raising=False)
@@ -108,8 +106,8 @@ def test_a_plan_that_fails_is_refused_and_tierd_goes_on(
     site.begin_again(FluidCluster(recorded_test_bed(), (replace(NOISE, start_seconds=0.0),)))
     site.run_until_said(f"not done: many-creates: its plan failed: {words}", before=120)
     site.run(until=180)
-    assert f"its plan failed: {words}" in shown(capsys, "explain", "F1", site=site)
-    assert 'reason="policy-failed"' in fetched(site, "/metrics")[1]
+    assert f"its plan failed: {words}" in site.shown("explain", "F1")
+    assert 'reason="policy-failed"' in site.fetched("/metrics")[1]
 
 
 BROKEN = """
@@ -126,8 +124,7 @@ POLICY = replace(
 
 
 @pytest.mark.usefixtures("installed")
-def test_functions_that_fail_end_nothing(
-        site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_that_fail_end_nothing(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"from dataclasses import replace\nfrom tierd.policies.protocol import *\n{THEIRS}{BROKEN}"
     (tmp_path / "site-packages/site_policies.py").write_text(text)
     monkeypatch.delitem(sys.modules, "site_policies", raising=False)
@@ -135,13 +132,11 @@ def test_functions_that_fail_end_nothing(
     site.settings = with_theirs(site.settings, tmp_path)
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, start_seconds=30.0))))
     site.run(until=200)
-    status = shown(capsys, "status", site=site)
+    status = site.shown("status")
     for name in ("find_slowed", "walk", "busy_directory", "is_short"):
         assert f"{name}: IndexError: tuple index out of range (site_policies.py:" in status
     theirs = policies()["many-creates"]
     assert theirs.why_advice is not None
-    assert theirs.default_judge is not None
-    assert theirs.mirroring is not None
     assert theirs.place is not None
     layout, use = Layout((Component(),), composite=False), Use(0.0)
     finding = Finding("many-creates", 0.0, "", "", (), "", Evidence())
