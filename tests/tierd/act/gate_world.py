@@ -10,6 +10,7 @@ from lustre.layout.model import Layout
 from tests.tierd.act.miniport import BEGIN, MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
+from tests.tierd.later import PassingClock
 from tests.tierd.worlds import noise
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
@@ -35,18 +36,6 @@ def submitted(gate: Gate, actions: Sequence[Action], finding: int) -> list[Compl
     return gate.default_layouts.set_next()
 
 
-class Clock:
-    def __init__(self, time: float = BEGIN) -> None:
-        self.time = time
-
-    def now(self) -> float:
-        return self.time
-
-    def wait(self, seconds: float) -> bool:
-        self.time += seconds
-        return False
-
-
 class World:
     """Files ``/0`` … on HDD targets in turn, and a directory ``/d``."""
 
@@ -55,7 +44,7 @@ class World:
         self.lustre = MiniLustre()
         self.port = MiniPort(self.lustre)
         self.port.defaults["/d"] = HDD
-        self.clock = Clock()
+        self.clock = PassingClock(BEGIN)
         self.journal = Journal(folder / "journal.sqlite")
         self.pause = folder / "pause"
         self.calls = MiniCalls(self.lustre)
@@ -85,13 +74,13 @@ class World:
         self.gate.submit([Action(ActKind.MIGRATE, layout, "because", FINDING.key, "/", path, 100) for path in paths],
                          self.finding)
 
-    def default(self) -> CompletedAct:
-        action = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "because", FINDING.key, "/d")
+    def default(self, layout: Layout = FLASH, directory: str = "/d") -> CompletedAct:
+        action = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "because", FINDING.key, directory)
         (outcome,) = submitted(self.gate, [action], self.finding)
         return outcome
 
     def pump(self) -> Counter[str]:
-        return Counter(outcome.result for outcome in self.gate.pump(self.clock.time + 2.5))
+        return Counter(outcome.result for outcome in self.gate.pump(self.clock.at + 2.5))
 
     def pool(self, path: str) -> str:
         return self.lustre.names[path].store.layout.components[0].pool

@@ -100,7 +100,6 @@ def test_a_move_waits_for_the_streams_of_its_source_and_its_destination_and_says
         assert at.refusal(EVEN, move(3, 4), 0.0) is None
         at.spend(EVEN, move(3, 4), 0.0)
         refusal = at.refusal(EVEN, move(3, 4), 1.0)
-        assert refusal is not None
         assert refusal.reason == Reason.STREAMS
         assert "ior" in refusal.sentence
         assert "at most 1%" in refusal.sentence
@@ -165,7 +164,6 @@ def test_the_queue_makes_a_cure_before_hundreds_of_moves_that_wait_for_streams(t
     assert world.gate.waiting >= 399
     assert world.gate.queue.gives_way
     refusal = world.gate.queue.delay_of(even.key)
-    assert refusal is not None
     assert "ior" in refusal.sentence
     world.files(1)
     world.submit("/0")

@@ -10,22 +10,16 @@ import pytest
 from lustre.errors import of_errno
 from lustre.fid import Fid
 from lustre.layout.model import EOF, Component, Foreign, Layout, StripeObject
-from tests.tierd.act.gate_world import FINDING, World, submitted
+from tests.tierd.act.gate_world import FINDING, World
 from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tests.tierd.later import raising
 from tierd.act.journal.entry import Entry
-from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 
 ON_MDT = Layout((Component(0, 65536, stripe_count=0, stripe_size=65536, pattern="mdt"), Component(65536, EOF, "hdd")))
 TWICE = Layout((Component(0, EOF, "flash", mirror_id=1), Component(0, EOF, "hdd", mirror_id=2)), mirror_count=2)
-
-
-def given(world: World, layout: Layout) -> CompletedAct:
-    action = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "because", FINDING.key, "/d")
-    (outcome,) = submitted(world.gate, [action], world.finding)
-    return outcome
 
 
 def done(world: World) -> Entry:
@@ -47,7 +41,7 @@ def one(**fields: Any) -> Layout:
 ])
 def test_a_default_that_cannot_be_restored_is_left(world: World, present: Layout, problem: str) -> None:
     world.port.defaults["/d"] = present
-    outcome = given(world, FLASH)
+    outcome = world.default()
     assert outcome.result == "refused"
     assert problem in outcome.detail
     assert world.port.defaults["/d"] == present
@@ -55,14 +49,14 @@ def test_a_default_that_cannot_be_restored_is_left(world: World, present: Layout
 
 def test_mirrors_by_the_default_of_the_root_are_kept_too(world: World) -> None:
     world.port.defaults |= {"/": TWICE, "/d": None}
-    assert "2 mirrors" in given(world, FLASH).detail
+    assert "2 mirrors" in world.default().detail
     world.port.defaults["/d"] = HDD
-    assert given(world, FLASH).result == "done"
+    assert world.default().result == "done"
 
 
 def test_the_default_of_the_root_stays(world: World) -> None:
     world.port.defaults |= {"/": one(stripe_offset=0), "/d": None}
-    assert given(world, FLASH).result == "done"
+    assert world.default().result == "done"
     world.undo(done(world), "")
     assert world.port.defaults == {"/": one(stripe_offset=0), "/d": None}
 
@@ -70,12 +64,12 @@ def test_the_default_of_the_root_stays(world: World) -> None:
 @pytest.mark.parametrize("most", [0, 32768])
 def test_a_layout_that_the_mdt_cuts_is_undone_at_once(world: World, most: int) -> None:
     world.port.most_data_on_mdt = most
-    outcome = given(world, ON_MDT)
+    outcome = world.default(ON_MDT)
     assert outcome.result == "failed"
     assert "dom_stripesize" in outcome.detail
     assert world.port.defaults["/d"] == HDD
     world.port.most_data_on_mdt = 65536
-    assert given(world, ON_MDT).result == "done"
+    assert world.default(ON_MDT).result == "done"
 
 
 def test_a_default_that_somebody_else_sets_in_this_moment_stays(world: World) -> None:
@@ -87,7 +81,7 @@ def test_a_default_that_somebody_else_sets_in_this_moment_stays(world: World) ->
         world.port.defaults[directory] = theirs
 
     world.port.set_default_layout = both  # type: ignore[method-assign, assignment]
-    outcome = given(world, ON_MDT)
+    outcome = world.default(ON_MDT)
     assert (outcome.result, "leaves in place: whole file on hdd (7 stripes)" in outcome.detail) == ("failed", True)
     assert world.port.defaults["/d"] == theirs
 
@@ -110,7 +104,7 @@ def test_a_directory_that_takes_the_name_of_another_keeps_its_default(
         return was_set or call(*arguments)
 
     monkeypatch.setattr(world.port, name, exchanged)
-    assert (given(world, FLASH).result == "done") is was_set
+    assert (world.default().result == "done") is was_set
     assert world.port.defaults == {"/d": theirs, "/mine": FLASH if was_set else HDD}
     if was_set:
         assert world.undo(done(world), "")[0] == "undone"
@@ -127,9 +121,9 @@ def test_an_error_says_nothing_of_what_was_done(world: World, happens: bool) -> 
         raise of_errno(5, "set layout", directory)
 
     world.port.set_default_layout = ignored_call  # type: ignore[method-assign, assignment]
-    assert given(world, FLASH).result == ("done" if happens else "failed")
+    assert world.default().result == ("done" if happens else "failed")
     world.port.set_default_layout = change  # type: ignore[method-assign]
-    given(world, FLASH)
+    world.default()
     world.port.set_default_layout = ignored_call  # type: ignore[method-assign, assignment]
     assert world.undo(done(world), "")[0] == "failed"
     entry = done(world)
@@ -146,14 +140,11 @@ def test_what_an_error_may_have_done_is_in_force_if_nobody_can_look(
 
     def away(directory: str, layout: Layout | None, _: object) -> None:
         change(directory, layout)
-        monkeypatch.setattr(world.port, "layout", unreadable)
+        monkeypatch.setattr(world.port, "layout", raising(of_errno(number, "layout", directory)))
         raise of_errno(110, "set layout", directory)
 
-    def unreadable(path: str) -> Layout | None:
-        raise of_errno(number, "layout", path)
-
     monkeypatch.setattr(world.port, "set_default_layout", away)
-    assert given(world, FLASH).result == result
+    assert world.default().result == result
     monkeypatch.undo()
     (entry,) = world.journal.entries()
     assert world.undo(entry, "because")[0] == ("undone" if result == "done" else "refused")
@@ -161,15 +152,13 @@ def test_what_an_error_may_have_done_is_in_force_if_nobody_can_look(
 
 
 def test_nothing_changes_before_followers_have_the_intent(world: World) -> None:
-    def unreachable() -> None:
-        raise OSError("no broker")
-
+    unreachable = raising(OSError("no broker"))
     publish, world.journal.publish = world.journal.publish, unreachable
-    outcome = given(world, FLASH)
+    outcome = world.default()
     assert (outcome.result, world.port.defaults["/d"]) == ("refused", HDD)
     assert "the intent cannot be copied to followers: no broker" in outcome.detail
     world.journal.publish = publish
-    given(world, FLASH)
+    world.default()
     world.journal.publish = unreachable
     assert world.undo(done(world), "because")[0] == "failed"
     assert world.port.defaults["/d"] == FLASH
@@ -180,7 +169,7 @@ def test_nothing_changes_before_followers_have_the_intent(world: World) -> None:
 def test_an_undo_whose_default_lustre_changes_has_failed(world: World) -> None:
     """A Lustre that keeps the pool of tierd's layout, although the restored layout names no pool."""
     world.port.defaults["/d"] = before = Layout((Component(stripe_count=4),), composite=False)
-    given(world, FLASH)
+    world.default()
     change = world.port.set_default_layout
 
     def keeping(directory: str, layout: Layout | None, _: object) -> None:

@@ -14,7 +14,9 @@ from lustre.errors import understood
 from lustre.layout.model import Component, Layout
 from lustre.layout.xattr import from_xattr
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World
+from tests.tierd.act.movers.minicalls import just_before
 from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tests.tierd.later import raising
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
 from tierd.act.guard import ActGuard
@@ -72,6 +74,20 @@ def test_a_batch_for_other_nodes_fills_messages_for_many_targets(world: World) -
     world.submit(*world.files(BATCH_MOVES_REMOTE + 50))
     assert world.pump() == {"done": BATCH_MOVES_REMOTE + 50}
     assert dispatch.batches == [BATCH_MOVES_REMOTE, 50]
+
+
+def test_a_target_that_is_busy_is_passed_over_for_others(tmp_path: Path) -> None:
+    world = World(tmp_path, replace(FAST, per_target=Rate(1.0, 1e12), burst_seconds=1.0))
+    names = world.files(6)
+    world.lustre.pool_members["hdd"] = ("lustre-OST0005",)
+    world.lustre.create("/elsewhere", DATA)
+    world.submit(*names, "/elsewhere")  # the six lie on OST0002, the last on OST0005
+    assert world.pump() == {"done": 2}
+    assert (world.pool("/0"), world.pool("/elsewhere"), world.pool("/1")) == ("flash", "flash", "hdd")
+    assert world.gate.queue.waits_for == "target lustre-OST0002: the limit of 1 files/s is reached"
+    world.clock.at += 1.0
+    assert world.pump() == {"done": 1}
+    assert (world.pool("/1"), world.gate.waiting) == ("flash", 4)
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
@@ -132,7 +148,7 @@ def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(
     world.submit("/odd", "/plain")
     outcome = world.default()
     assert (outcome.result, outcome.detail) == ("failed", "layout: unknown magic number 0xbd90bd0 at byte 0")
-    assert [(o.action.path, o.result) for o in world.gate.pump(world.clock.time + 2.5)] == [
+    assert [(o.action.path, o.result) for o in world.gate.pump(world.clock.at + 2.5)] == [
         ("/odd", "refused"), ("/plain", "done")]
     world.journal.intend(Action(ActKind.MIGRATE, FLASH, "", FINDING.key, "/", "/odd", 100), world.finding, HDD, 1.0,
                          dry_run=False)
@@ -140,12 +156,9 @@ def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(
     assert (how, "unknown magic" in why) == ("interrupted", True)
 
 
-def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def strict(*_: object) -> None:
-        raise ValueError("no file can be given the pattern 'compress'")
-
-    monkeypatch.setattr(world.port, "set_default_layout", strict)
+def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    impossible = ValueError("no file can be given the pattern 'compress'")
+    monkeypatch.setattr(world.port, "set_default_layout", raising(impossible))
     outcome = world.default()
     assert (outcome.result, outcome.detail) == ("failed", "no file can be given the pattern 'compress'")
 
@@ -165,15 +178,7 @@ def test_a_dry_run_looks_as_closely_as_a_move_and_changes_nothing(tmp_path: Path
 
 def test_the_pause_file_is_seen_between_two_files_of_a_batch(world: World) -> None:
     world.submit(*world.files(10))
-    seen = 0
-
-    def before(name: str, _: int) -> None:
-        nonlocal seen
-        seen += name == "swap_and_close"
-        if name == "swap_and_close" and seen == 3:
-            world.pause.touch()
-
-    world.calls.before = before
+    world.calls.before = just_before("swap_and_close", world.pause.touch, occurrence=3)
     assert world.pump() == {"done": 3, "gave-way": 7}
     assert world.gate.waiting == 7
     assert world.default().result == "refused"
@@ -186,12 +191,11 @@ def test_the_pause_file_is_seen_between_two_files_of_a_batch(world: World) -> No
 def test_a_move_that_is_dropped_while_its_batch_is_moved_does_not_wait_again(world: World, *, by_number: bool) -> None:
     world.submit(*world.files(10))
 
-    def before(name: str, _: int) -> None:
-        if name == "swap_and_close" and not world.pause.exists():
-            world.gate.drop_by_number(world.finding) if by_number else world.gate.drop(FINDING.key)
-            world.pause.touch()
+    def dropped() -> None:
+        world.gate.drop_by_number(world.finding) if by_number else world.gate.drop(FINDING.key)
+        world.pause.touch()
 
-    world.calls.before = before
+    world.calls.before = just_before("swap_and_close", dropped)
     assert world.pump() == {"done": 1, "gave-way": 9}
     world.pause.unlink()
     assert (world.gate.waiting, len(world.journal.queue), world.pump()) == (0, 0, {})

@@ -15,13 +15,12 @@ from lustre.errors import of_errno
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from lustre.layout.model import Component, Layout
-from tests.tierd.act.gate_world import FINDING, World, submitted
+from tests.tierd.act.gate_world import World
 from tests.tierd.act.movers.minicalls import Killed
 from tests.tierd.act.movers.minilustre import FLASH, HDD
-from tests.tierd.act.test_default_layouts import done, given
+from tests.tierd.act.test_default_layouts import done
 from tierd.act.undo import SEARCH_SECONDS, Undo, close_unfinished
-from tierd.acts import ActKind, Outcome
-from tierd.model import Action
+from tierd.acts import Outcome
 from tierd.refusal import Reason, Refusal
 
 OTHER = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
@@ -34,8 +33,7 @@ def make(world: World, *paths: str) -> None:
 
 
 def act(world: World, directory: str, layout: Layout) -> None:
-    action = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "because", FINDING.key, directory)
-    assert [outcome.result for outcome in submitted(world.gate, [action], world.finding)] == ["done"]
+    assert world.default(layout, directory).result == "done"
 
 
 def all_have(world: World, layout: Layout) -> bool:
@@ -43,7 +41,7 @@ def all_have(world: World, layout: Layout) -> bool:
 
 
 def test_copied_layouts_are_undone_with_their_original(world: World) -> None:
-    given(world, FLASH)
+    world.default()
     make(world, "/d/new", "/d/new/deeper", "/d/new/deeper/still")
     world.port.defaults |= {"/d/theirs": OTHER, "/d/none": None}
     make(world, "/d/theirs/below")
@@ -54,7 +52,7 @@ def test_copied_layouts_are_undone_with_their_original(world: World) -> None:
 
 def test_a_directory_that_takes_the_name_during_the_search_keeps_its_default(
         world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    given(world, FLASH)
+    world.default()
     make(world, "/d/new")
     world.port.defaults["/theirs"] = OTHER
     status = world.port.status
@@ -73,13 +71,13 @@ def test_a_directory_that_takes_the_name_during_the_search_keeps_its_default(
 def test_older_directories_keep_their_default(world: World) -> None:
     world.port.defaults |= {"/d/old": FLASH, "/d/old/below": FLASH}
     world.port.times[world.port.status("/d/old").fid] = 900.0
-    given(world, FLASH)
+    world.default()
     assert world.undo(done(world), "because")[1] == "because; left 1 older directory below with this default"
     assert world.port.defaults["/d/old"] == world.port.defaults["/d/old/below"] == FLASH
 
 
 def test_unreadable_subdirectories_are_reported(world: World) -> None:
-    given(world, FLASH)
+    world.default()
     make(world, "/d/a", "/d/b", "/d/b/c")
     world.port.closed = {"/d/b"}
     result, detail = world.undo(done(world), "because")
@@ -94,7 +92,7 @@ def slow(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     listed = world.port.subdirectories
 
     def subdirectories(directory: str) -> list[str]:
-        world.clock.time += SEARCH_SECONDS + 1
+        world.clock.at += SEARCH_SECONDS + 1
         return listed(directory)
 
     monkeypatch.setattr(world.port, "subdirectories", subdirectories)
@@ -107,7 +105,7 @@ GOES_ON = "tierd continues with the directories below"
 @pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.parametrize("renamed", [False, True])
 def test_a_search_goes_on_in_steps_to_its_end(slow: World, *, kills: bool, renamed: bool) -> None:
-    given(slow, FLASH)
+    slow.default()
     entry = done(slow)
     make(slow, "/d/a", "/d/a/b", "/d/c", "/d/new", "/d/new/deeper", "/d/new/deeper/still")
     act(slow, "/d/new", LARGER)
@@ -116,15 +114,15 @@ def test_a_search_goes_on_in_steps_to_its_end(slow: World, *, kills: bool, renam
     for step in range(20):
         if kills:
             slow.undo = Undo(slow.port, slow.engine, slow.journal, slow.clock)
-            list(close_unfinished(slow.journal, slow.port, slow.clock.time))
+            list(close_unfinished(slow.journal, slow.port, slow.clock.at))
         if renamed and step == 2:
             slow.port.rename("/d", "/e")
         if (result := slow.undo(entry, "because")).outcome == Outcome.UNDONE:
             break
         assert result.detail.endswith(GOES_ON)
-        assert slow.journal.undone_at("/d") == slow.clock.time
+        assert slow.journal.undone_at("/d") == slow.clock.at
         if kills:  # from the beginning each time
-            slow.clock.time = 1000.0
+            slow.clock.at = 1000.0
             slow.port.subdirectories = type(slow.port).subdirectories.__get__(slow.port)  # type: ignore[method-assign]
     assert kills or renamed or result.detail == "because; also restored 5 directories created below"
     second = slow.journal.entries(Outcome.DONE)[-1]
@@ -134,7 +132,7 @@ def test_a_search_goes_on_in_steps_to_its_end(slow: World, *, kills: bool, renam
 
 
 def test_a_claim_that_is_lost_meanwhile_holds_it(world: World) -> None:
-    given(world, FLASH)
+    world.default()
     make(world, "/d/a")
     said = iter((None, Refusal(Reason.CLAIM_LOST, "another tierd took over this file system")))
     undo = Undo(world.port, world.engine, world.journal, world.clock, lambda: next(said))
@@ -175,7 +173,7 @@ def test_an_undo_that_was_killed_at_any_call_goes_on(tmp_path: Path, *, on_top: 
     for call in count(1):
         (folder := tmp_path / str(call)).mkdir()
         world = World(folder)
-        given(world, FLASH)
+        world.default()
         make(world, "/d/a", "/d/a/b", "/d/new", "/d/new/deeper")
         act(world, "/d" if on_top else "/d/new", LARGER)
         first, second = world.journal.entries()
@@ -199,16 +197,16 @@ ON_TOP = "act 2 has replaced it; undoing that act restores what was before both"
 
 
 def test_the_undo_of_an_act_with_another_on_top_says_so(world: World) -> None:
-    given(world, FLASH)
+    world.default()
     make(world, "/d/new")
-    given(world, LARGER)
+    world.default(LARGER)
     result = world.undo(world.journal.entries()[0], "because")
     assert result == ("undone", f"because; {ON_TOP}; also restored 1 directory created below")
 
 
 def test_a_directory_that_cannot_be_asked_for_restores_what_was_before_both(
         world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    given(world, FLASH)
+    world.default()
     make(world, "/d/new")
     act(world, "/d/new", LARGER)
     status = world.port.status
@@ -227,7 +225,7 @@ def test_a_directory_that_cannot_be_asked_for_restores_what_was_before_both(
 
 
 def test_of_a_directory_that_was_removed_nothing_is_left_to_undo(world: World) -> None:
-    given(world, FLASH)
+    world.default()
     entry = done(world)
     del world.port.defaults["/d"]
     assert world.undo(entry, "because") == ("undone", "the directory no longer exists")
@@ -239,7 +237,7 @@ def test_a_default_is_undone_in_a_directory_that_was_migrated_to_another_mdt(
         world: World, monkeypatch: pytest.MonkeyPatch, *, ended: bool) -> None:
     """``lfs migrate -m`` gives it another FID and all that it has. Until it ends, the earlier FID is that of a stripe,
     and leads to the directory."""
-    given(world, FLASH)
+    world.default()
     make(world, "/d/below")
     world.port.fids["/d"] = Fid(8, 1)
     if not ended:
@@ -249,7 +247,7 @@ def test_a_default_is_undone_in_a_directory_that_was_migrated_to_another_mdt(
 
 
 def test_a_directory_that_was_made_again_has_the_default_of_the_one_above(world: World) -> None:
-    given(world, HDD)
+    world.default(HDD)
     make(world, "/d/new")
     act(world, "/d/new", FLASH)
     act(world, "/d", FLASH)
@@ -262,10 +260,10 @@ def test_a_directory_that_was_made_again_has_the_default_of_the_one_above(world:
 @pytest.mark.parametrize(("acts", "others"), [((FLASH, LARGER, HDD), (OTHER, FLASH)), ((FLASH, FLASH), (OTHER,))])
 def test_a_default_that_somebody_set_between_acts_is_not_lost(
         world: World, acts: Sequence[Layout], others: Sequence[Layout]) -> None:
-    given(world, acts[0])
+    world.default(acts[0])
     for other, layout in zip(others, acts[1:], strict=True):
         world.port.defaults["/d"] = other
-        given(world, layout)
+        world.default(layout)
     first, *_, last = world.journal.entries()
     assert world.undo(first, "because") == ("refused", "somebody has changed the layout since")
     assert world.undo(last, "because")[0] == "undone"

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from lustre.layout.model import same_shape
-from tests.tierd.act.gate_world import FAST, FINDING, Clock
-from tests.tierd.act.miniport import MiniPort
+from tests.tierd.act.gate_world import FAST, FINDING
+from tests.tierd.act.miniport import BEGIN, MiniPort
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
+from tests.tierd.later import PassingClock
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
@@ -58,7 +59,7 @@ class World:
         port: Any = Stepped(self, self.port)
         mover = LeaseMover(Stepped(self, MiniCalls(self.lustre)),
                            Destination(port.pools, port.space, self.step(self.lustre.quota)))
-        clock = Clock()
+        clock = PassingClock(BEGIN)
         gate = Gate(port, mover, Budget(FAST, 1000.0), CircuitBreaker(), self.journal, clock, False)
         finding = self.journal.add_finding(FINDING)
         gate.submit([Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d"),

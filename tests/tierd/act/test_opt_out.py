@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lustre.errors import NotPermitted, Unsupported
-from lustre.filesystem import FileStatus
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
+from tests.tierd.later import raising
 from tests.tierd.simulated import COVERING, NOISE, STREAM, without_user_xattr, world
 from tierd.act.guard import OptOut
 from tierd.acts import ActKind
@@ -68,12 +68,10 @@ def test_a_word_that_is_not_understood_counts_as_off(filesystem: SimulatedFilesy
     assert said.isprintable()
 
 
-def test_a_file_whose_opt_out_cannot_be_read_is_left_alone(cluster: Cluster) -> None:
-    class Hung(SimulatedFilesystem):
-        def xattr(self, path: str, name: str) -> bytes:
-            raise OSError(errno.EIO, "Input/output error")
-
-    opt_out = consent(Hung(cluster))
+def test_a_file_whose_opt_out_cannot_be_read_is_left_alone(
+        filesystem: SimulatedFilesystem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filesystem, "xattr", raising(OSError(errno.EIO, "Input/output error")))
+    opt_out = consent(filesystem)
     assert "the file: Input/output error" in str(opt_out.of_file("/proj/a/b/file"))
     assert "cannot read the opt-out of /proj: Input/output error" in str(opt_out.of_directory("/proj"))
 
@@ -90,7 +88,6 @@ def unsupported() -> SimulatedFilesystem:
 
 def test_an_opt_out_that_the_mount_hides_is_not_ignored(unsupported: SimulatedFilesystem) -> None:
     for refusal in (consent(unsupported).of_file("/proj/a/b/file"), consent(unsupported).of_directory("/proj")):
-        assert refusal is not None
         assert refusal.reason is Reason.OPT_OUT_UNREADABLE
         assert "mount it with -o user_xattr" in refusal.sentence
 
@@ -135,13 +132,10 @@ def test_in_a_sticky_directory_strangers_opt_nobody_out(filesystem: SimulatedFil
         assert consent(filesystem).of_directory("/proj/a") is not None
 
 
-def test_a_directory_whose_marker_cannot_be_read_is_left_alone(cluster: Cluster) -> None:
-    class Closed(SimulatedFilesystem):
-        def status(self, path: str) -> FileStatus:
-            raise NotPermitted(errno.EACCES, "stat: Permission denied", path)
-
-    refusal = consent(Closed(cluster)).of_directory("/proj")
-    assert refusal is not None
+def test_a_directory_whose_marker_cannot_be_read_is_left_alone(
+        filesystem: SimulatedFilesystem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filesystem, "status", raising(NotPermitted(errno.EACCES, "stat: Permission denied", "/proj")))
+    refusal = consent(filesystem).of_directory("/proj")
     assert refusal.reason is Reason.OPT_OUT_UNREADABLE
 
 

@@ -36,7 +36,7 @@ def test_held_moves_delay_no_others(world: World) -> None:
     submit(world, FINDING.key, [f"/held{number}" for number in range(MANY)])
     submit(world, OTHER, ["/other"])
     world.gate.queue.hold([FINDING.key])
-    assert [act.action.path for act in world.gate.pump(world.clock.time + 2.5)] == ["/other"]
+    assert [act.action.path for act in world.gate.pump(world.clock.at + 2.5)] == ["/other"]
     world.gate.queue.hold([])
     assert world.pump() == {"done": MANY}
 
@@ -44,7 +44,7 @@ def test_held_moves_delay_no_others(world: World) -> None:
 def test_an_order_does_not_wait_behind_findings(world: World) -> None:
     submit(world, FINDING.key, [f"/found{number}" for number in range(MANY)])
     submit(world, ("request", "root", "/wanted"), ["/wanted"])
-    acts = world.gate.pump(world.clock.time + 2.5, requests_only=True)
+    acts = world.gate.pump(world.clock.at + 2.5, requests_only=True)
     assert [act.action.path for act in acts] == ["/wanted"]
 
 
@@ -59,11 +59,11 @@ def test_no_number_of_delayed_moves_at_the_head_holds_back_the_rest_of_a_finding
         world.gate.queue.held_directories = {"/"}
     moved = []
     for _ in range(3):
-        moved += [act.action.path for act in world.gate.pump(world.clock.time + 2.5)]
-        world.clock.time += 1.0
+        moved += [act.action.path for act in world.gate.pump(world.clock.at + 2.5)]
+        world.clock.at += 1.0
     assert moved == (["/0", "/behind"] if delayed == "target" else ["/behind"])
     world.gate.queue.held_directories = ()
-    assert [act.action.path for act in world.gate.pump(world.clock.time + 2.5)][:3] == (
+    assert [act.action.path for act in world.gate.pump(world.clock.at + 2.5)][:3] == (
         [] if delayed == "target" else ["/0", "/1", "/2"])
 
 
@@ -81,7 +81,7 @@ def test_a_delayed_move_costs_no_request_until_its_limit_ends(tmp_path: Path) ->
     world = World(tmp_path, replace(FAST, per_target=Rate(0.001, 1e12), burst_seconds=1.0))
     submit(world, FINDING.key, [f"/{number}" for number in range(MANY)])
     for _ in range(3):
-        world.gate.pump(world.clock.time + 2.5)
+        world.gate.pump(world.clock.at + 2.5)
     requests = 0
 
     def counted(_: str) -> FileStatus:
@@ -90,7 +90,7 @@ def test_a_delayed_move_costs_no_request_until_its_limit_ends(tmp_path: Path) ->
         raise AssertionError("a request")
 
     world.port.status = counted  # type: ignore[method-assign, assignment]
-    assert world.gate.pump(world.clock.time + 2.5) == []
+    assert world.gate.pump(world.clock.at + 2.5) == []
     assert (requests, world.gate.waiting, world.gate.queue.delay_of(FINDING.key) is not None) == (0, MANY - 1, True)
 
 
@@ -104,7 +104,7 @@ def test_an_error_during_a_batch_loses_no_move(world: World) -> None:
 
     world.gate.queue.jobs.idle = idle  # type: ignore[method-assign]
     with pytest.raises(OSError, match="Input/output"):
-        world.gate.pump(world.clock.time + 2.5)
+        world.gate.pump(world.clock.at + 2.5)
     assert world.gate.waiting == 2
     world.gate.queue.jobs.idle = lambda _: None  # type: ignore[method-assign, assignment]
     assert world.pump() == {"done": 2}
@@ -116,8 +116,8 @@ def test_findings_take_turns_at_a_rate_of_one_file(tmp_path: Path) -> None:
     submit(world, OTHER, ["/b0"])
     moved = []
     for _ in range(4):
-        moved += [act.action.path for act in world.gate.pump(world.clock.time + 0.5)]
-        world.clock.time += 1.0
+        moved += [act.action.path for act in world.gate.pump(world.clock.at + 0.5)]
+        world.clock.at += 1.0
     assert moved == ["/a0", "/b0", "/a1", "/a2"]
 
 
@@ -128,7 +128,7 @@ def test_files_that_no_longer_exist_end_the_turn_of_their_finding(world: World) 
     looks: list[str] = []
     status = world.port.status
     world.port.status = lambda path: (looks.append(path), status(path))[1]  # type: ignore[method-assign]
-    world.gate.pump(world.clock.time + 2.5)
+    world.gate.pump(world.clock.at + 2.5)
     assert "/b0" in looks[:4]
 
 
@@ -145,7 +145,7 @@ def slow_looks(world: World) -> None:
 def test_every_thread_of_the_mover_gets_a_file_where_examining_one_takes_long(world: World) -> None:
     submit(world, FINDING.key, [f"/{number}" for number in range(COUNT)])
     slow_looks(world)
-    assert len(world.gate.pump(world.clock.time + 0.5)) >= MoverSettings().at_once
+    assert len(world.gate.pump(world.clock.at + 0.5)) >= MoverSettings().at_once
 
 
 def test_files_that_no_longer_exist_do_not_delay_a_step_where_examining_one_takes_long(world: World) -> None:
@@ -155,9 +155,9 @@ def test_files_that_no_longer_exist_do_not_delay_a_step_where_examining_one_take
     slow_looks(world)
     skipped = 0
     while world.gate.waiting:
-        before = world.clock.time
+        before = world.clock.at
         skipped += len(world.gate.pump(before + 2.5))
-        assert world.clock.time - before < 8.0
+        assert world.clock.at - before < 8.0
         assert len(world.journal.queue) == world.gate.waiting == MANY - skipped
     assert skipped == MANY
 

@@ -8,6 +8,7 @@ from lustre.errors import of_errno
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import DATA, World
 from tests.tierd.act.movers.minilustre import HDD, MiniLustre
+from tests.tierd.later import raising
 from tierd.act.journal.entry import Entry
 from tierd.act.undo import close_unfinished, undo_layout
 from tierd.acts import Outcome
@@ -140,11 +141,8 @@ def test_an_act_that_cannot_be_checked_is_in_force_unless_it_was_a_move(
         world.undo(entry, "before the kill")
     world.journal.db.execute("UPDATE actions SET outcome = ?", ("undoing" if undoing else "under way",))
 
-    def fails(path: str) -> Layout | None:
-        raise of_errno(5, "layout", path)
-
     with monkeypatch.context() as away:
-        away.setattr(world.port, "layout", fails)
+        away.setattr(world.port, "layout", raising(of_errno(5, "layout", "/0")))
         found = list(close_unfinished(world.journal, world.port, 2.0))
     assert [outcome for _, outcome, _ in found] == (["undoing"] * 2 if undoing else ["interrupted", "done"])
     assert all("cannot examine the result" in detail for _, _, detail in found)

@@ -14,12 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
-from tests.tierd.act.gate_world import FINDING, World, submitted
+from tests.tierd.act.gate_world import World
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.undo import SEARCH_SECONDS, Undo, close_unfinished
-from tierd.acts import ActKind, Outcome
-from tierd.model import Action
+from tierd.acts import Outcome
 
 TWO, FOUR = (Layout((Component(0, size << 20, "flash"), Component(size << 20, None, "hdd"))) for size in (2, 4))
 LAYOUTS: dict[str, Layout | None] = {"none": None, "hdd": HDD, "flash": FLASH, "two": TWO, "four": FOUR}
@@ -37,7 +36,7 @@ class Slow(MiniPort):
         self.clock, self.listing_seconds = world.clock, 0.0
 
     def subdirectories(self, directory: str) -> list[str]:
-        self.clock.time += self.listing_seconds
+        self.clock.at += self.listing_seconds
         return super().subdirectories(directory)
 
 
@@ -68,20 +67,18 @@ class Steps(RuleBasedStateMachine):
         return self.port.status(path).fid
 
     def chosen(self, number: int) -> str:
-        self.world.clock.time += STEP_SECONDS
+        self.world.clock.at += STEP_SECONDS
         paths = sorted(self.port.defaults)
         return paths[number % len(paths)]
 
     def set_default(self, path: str, layout: Layout) -> str:
-        action = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "because", FINDING.key, path)
-        (outcome,) = submitted(self.world.gate, [action], self.world.finding)
-        return outcome.result
+        return self.world.default(layout, path).result
 
     def make_directory(self, path: str) -> None:
         parent = path.rpartition("/")[0]
         self.port.make(path)
         self.without[self.fid(path)] = self.without[self.fid(parent)]
-        self.port.times |= dict.fromkeys((self.fid(path), self.fid(parent)), self.world.clock.time)
+        self.port.times |= dict.fromkeys((self.fid(path), self.fid(parent)), self.world.clock.at)
 
     @rule(number=st.integers(0, MOST_DIRECTORIES), layout=st.sampled_from((FLASH, TWO, FOUR)))
     def act(self, number: int, layout: Layout) -> None:
@@ -102,7 +99,7 @@ class Steps(RuleBasedStateMachine):
 
     @rule(numbers=st.lists(st.integers(0, 5), min_size=1, max_size=3))
     def undo_some(self, numbers: list[int]) -> None:
-        self.world.clock.time += STEP_SECONDS
+        self.world.clock.at += STEP_SECONDS
         for number in numbers:
             entries = self.world.journal.entries(Outcome.DONE)
             if entries:
@@ -116,7 +113,7 @@ class Steps(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.undo = Undo(self.port, self.world.engine, self.world.journal, self.world.clock)
-        list(close_unfinished(self.world.journal, self.port, self.world.clock.time))
+        list(close_unfinished(self.world.journal, self.port, self.world.clock.at))
 
     @rule()
     def go_on(self) -> None:
@@ -132,14 +129,14 @@ class Steps(RuleBasedStateMachine):
     def follow(self, steps: str) -> None:
         """Steps by name. ``give`` is of a directory's owner, who may make it; acts are counted from 1."""
         for step in steps.split(", "):
-            self.world.clock.time += STEP_SECONDS
+            self.world.clock.at += STEP_SECONDS
             match step.split():
                 case ["act", path, layout]:
                     assert self.set_default(path, LAYOUTS[layout]) == "done"  # type: ignore[arg-type]
                 case ["give", path, layout]:
                     self.port.defaults[path] = LAYOUTS[layout]
                     self.without[self.fid(path)] = LAYOUTS[layout]
-                    self.port.times.setdefault(self.fid(path), self.world.clock.time)
+                    self.port.times.setdefault(self.fid(path), self.world.clock.at)
                 case ["make", path]:
                     self.make_directory(path)
                 case ["rename", path, to]:

@@ -16,6 +16,7 @@ from lustre.filesystem import FileStatus
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
+from tests.tierd.later import raising
 from tierd.act.user_rights import ACL, Right, RightsCheck, User, Users, permits
 from tierd.refusal import Reason, Refusal
 
@@ -114,10 +115,7 @@ def test_a_path_through_a_symbolic_link_is_refused(filesystem: SimulatedFilesyst
 
 
 def test_an_unknown_user_and_a_silent_database_permit_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(uid: int, gid: int) -> User:
-        raise KeyError(uid)
-
-    assert str(Users(unknown)(4711, 1)) == "tierd's node has no user 4711"
+    assert str(Users(raising(KeyError(4711)))(4711, 1)) == "tierd's node has no user 4711"
     assert isinstance(Users()(0, 0), User)
     monkeypatch.setattr("tierd.act.user_rights.LOOKUP_SECONDS", 0.01)
     answered = Event()

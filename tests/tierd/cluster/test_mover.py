@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from lustre.layout.model import Component, Layout
-from tests.tierd.act.movers.minicalls import Killed
+from tests.tierd.act.movers.minicalls import Killed, just_before
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, SimpleClock, over_nats
+from tests.tierd.later import raising
 from tierd.act.claim import ClaimFolder
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.moves import Move, MoveResult
@@ -39,15 +40,8 @@ def world(shared_broker: Broker, tmp_path: Path) -> Iterator[ClusterWorld]:
 SOURCE = "lustre-OST0002"
 
 
-def dying_at(point: str, times: int = 1) -> Callable[[str], None]:
-    left = [times]
-
-    def fault(name: str) -> None:
-        if name == point and left[0]:
-            left[0] -= 1
-            raise Killed(point)
-
-    return fault
+def dying_at(point: str) -> Callable[[str], None]:
+    return just_before(point, raising(Killed(point)))
 
 
 def message_for(world: ClusterWorld, of: str, **changes: Any) -> MoveMessage:

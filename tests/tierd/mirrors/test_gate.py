@@ -52,7 +52,7 @@ class MirrorWorld(World):
         return self.ended()
 
     def ended(self) -> Outcome:
-        (outcome,) = self.gate.pump(self.clock.time + 2.5)
+        (outcome,) = self.gate.pump(self.clock.at + 2.5)
         return outcome.result
 
     def undone(self, number: int) -> bool:

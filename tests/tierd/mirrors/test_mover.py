@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from lustre.filesystem import FileFlags, Hsm, HsmFlags, Quota
 from lustre.layout.model import Component, Layout, in_sync, mirrors, one_mirror, with_mirror, without_objects
 from tests.tierd.act.movers.both_engines import PFL, Both
-from tests.tierd.act.movers.minicalls import Killed
+from tests.tierd.act.movers.minicalls import Killed, just_before
 from tests.tierd.act.movers.minilustre import HDD, PAGE
 from tierd.act.movers.lfs import FinishedCommand, LfsMover
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
@@ -50,14 +49,6 @@ class World(Both):
         self.lustre.write("/a", b"new", 0)
         self.lustre.clock_ns += 60_000_000_000
 
-    def just_before(self, name: str, act: Callable[[], object]) -> None:
-        def before(step: str, _: int) -> None:
-            if step == name:
-                self.lfs.before = lambda *_: None
-                act()
-
-        self.lfs.before = before
-
     @property
     def pools(self) -> list[str]:
         return [part.pool for part in self.layout.components]
@@ -65,6 +56,14 @@ class World(Both):
     @property
     def verbs(self) -> list[str]:
         return [command[2] for command in self.lfs.commands]
+
+
+def mirrored(*, written: bool = False) -> World:
+    world = World()
+    world.extend()
+    if written:
+        world.write()
+    return world
 
 
 def killed() -> None:
@@ -86,8 +85,7 @@ def test_a_file_gets_a_preferred_mirror_and_gives_it_up_without_a_copy() -> None
 
 
 def test_mirrors_of_others_are_not_touched() -> None:
-    world = World()
-    world.extend()
+    world = mirrored()
     world.lfs.commands.clear()
     outcome = world.split(own=False)
     assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, Reason.MIRRORED)
@@ -102,9 +100,7 @@ def test_mirrors_of_others_are_not_touched() -> None:
 
 
 def test_a_stale_mirror_on_disks_is_synchronised_before_that_on_flash_is_removed() -> None:
-    world = World()
-    world.extend()
-    world.write()
+    world = mirrored(written=True)
     assert "stale" in world.layout.components[0].flags, "the preferred mirror is written"
     mtime_ns = world.node.mtime_ns
     assert world.split().result is MoveResult.DONE
@@ -115,9 +111,7 @@ def test_a_stale_mirror_on_disks_is_synchronised_before_that_on_flash_is_removed
 
 def test_lfs_before_2_17_synchronises_no_mirror() -> None:
     """It would leave the old end of the file in the mirror on disks, which is the file once the other one is gone."""
-    world = World()
-    world.extend()
-    world.write()
+    world = mirrored(written=True)
     world.lfs_engine.release = lambda: (2, 16)
     for outcome in (world.split(), world.change(world.layout)):
         assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, Reason.MIRRORED)
@@ -129,9 +123,7 @@ def test_lfs_before_2_17_synchronises_no_mirror() -> None:
 
 @pytest.mark.parametrize("step", ["open_fid", "data_version", "set_times"])
 def test_the_time_of_a_write_after_a_split_stands(step: str) -> None:
-    world = World()
-    world.extend()
-    world.write()
+    world = mirrored(written=True)
 
     def before(name: str, _: int) -> None:
         if name == step and world.pools == ["hdd"]:
@@ -147,8 +139,7 @@ def test_the_time_of_a_write_after_a_split_stands(step: str) -> None:
 
 
 def test_a_stale_mirror_on_flash_is_removed_without_a_copy() -> None:
-    world = World()
-    world.extend()
+    world = mirrored()
     first, second, tail = world.layout.components
     second = replace(second, flags=("prefer", "stale"))
     world.node.store.layout = replace(world.layout, components=(first, second, tail))
@@ -157,8 +148,7 @@ def test_a_stale_mirror_on_flash_is_removed_without_a_copy() -> None:
 
 
 def test_a_stale_file_that_is_hot_again_is_synchronised() -> None:
-    world = World()
-    world.extend()
+    world = mirrored()
     wanted = without_objects(world.layout)
     assert world.change(wanted).result is MoveResult.ALREADY
     world.write()
@@ -172,7 +162,7 @@ def test_a_stale_file_that_is_hot_again_is_synchronised() -> None:
 def test_an_extension_that_somebody_disturbs_leaves_the_file_whole(step: str, act: str) -> None:
     world = World()
     acts = {"kill": killed, "write": world.write, "open": lambda: world.lustre.open_writer("/a")}
-    world.just_before(step, acts[act])
+    world.lfs.before = just_before(step, acts[act])
     outcome = world.extend()
     assert world.pools in (["hdd"], ["hdd", "flash", "hdd"])
     assert outcome.result is not MoveResult.DOUBTFUL
@@ -182,11 +172,9 @@ def test_an_extension_that_somebody_disturbs_leaves_the_file_whole(step: str, ac
 @pytest.mark.parametrize("act", ["kill", "write", "open"])
 @pytest.mark.parametrize("step", ["open", "copy", "remove"])
 def test_a_split_that_somebody_disturbs_leaves_the_newest_data(step: str, act: str) -> None:
-    world = World()
-    world.extend()
-    world.write()
+    world = mirrored(written=True)
     acts = {"kill": killed, "write": world.write, "open": lambda: world.lustre.open_writer("/a")}
-    world.just_before(step, acts[act])
+    world.lfs.before = just_before(step, acts[act])
     outcome = world.split()
     assert outcome.result is not MoveResult.DOUBTFUL
     assert (outcome.result is MoveResult.DONE) == (world.pools == ["hdd"]), outcome
@@ -195,8 +183,7 @@ def test_a_split_that_somebody_disturbs_leaves_the_newest_data(step: str, act: s
 
 def test_a_write_that_a_split_loses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """``lfs`` reads the layout, then opens the file and takes the lease. The MDT splits what has become stale too."""
-    world = World()
-    world.extend()
+    world = mirrored()
     run = world.lfs_engine.run
 
     def raced(*words: str) -> FinishedCommand:
@@ -257,9 +244,7 @@ def test_a_file_that_was_changed_since_it_was_chosen_stays() -> None:
 
 
 def test_a_recently_modified_file_waits() -> None:
-    world = World()
-    world.extend()
-    world.write()
+    world = mirrored(written=True)
     world.lustre.clock_ns -= 59_000_000_000
     assert world.split().result is MoveResult.GAVE_WAY
 
@@ -285,16 +270,13 @@ def test_other_moves_go_to_the_engine() -> None:
 @pytest.mark.parametrize(("step", "stale"), [("remove", False), ("open", True), ("remove", True)])
 def test_a_file_that_takes_the_name_keeps_its_mirrors(step: str, stale: bool) -> None:
     """Between the examination and the moment ``lfs`` opens the file, its owner may give its name to any other."""
-    world = World()
-    world.extend()
-    if stale:
-        world.write()
+    world = mirrored(written=stale)
 
     def replaced() -> None:
         world.lustre.rename("/a", "/b")
         world.lustre.create("/a", world.data).store.layout = replace(world.layout)
 
-    world.just_before(step, replaced)
+    world.lfs.before = just_before(step, replaced)
     world.split()
     assert world.lustre.names["/a"].store.layout.mirror_count == 2
     assert in_sync(world.layout)

@@ -112,6 +112,5 @@ def test_words_may_hold_anything_and_are_kept_for_a_terminal(journal: Journal, w
     journal.add_messages(number, [words], 3.0)
     journal.queue.add([replace(action(), path="/proj/a", reason=words)], number, Stamp("lustre", False, 1.0))
     entry = journal.entry(act)
-    assert entry is not None
     assert entry.detail.isprintable()
     assert entry.reason == printable(words)

@@ -94,14 +94,11 @@ def test_a_moment_has_records_before_and_after_it(path: Path, journal: Journal) 
     fill(journal, 600)
     at = JournalReader(path).rates.at
     inside = at(BEGIN + 150)
-    assert inside is not None
     assert (inside.time, inside.seconds, inside.earlier, inside.later) == (BEGIN + 180, 60, BEGIN + 120, BEGIN + 240)
     assert inside.rates[TARGETS].names == ["t"]
     assert inside.rates[JOBS].names == [HOSTILE]
     last, first = at(BEGIN + 9000), at(BEGIN - 9000)
-    assert last is not None
     assert (last.time, last.later) == (BEGIN + 600, None)
-    assert first is not None
     assert (first.time, first.earlier) == (BEGIN + 60, None)
 
 

@@ -17,7 +17,6 @@ from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox
 from tierd.act.staging import StagingState, StagingStore
 from tierd.acts import OrderKind, Outcome
-from tierd.daemon.client import ask
 
 RECORDED = Path(__file__).with_name("format-2.sql")
 ODD = "/proj/\udcff\udcfe 'x'"
@@ -45,7 +44,6 @@ def test_every_kind_of_row_is_read(tmp_path: Path) -> None:
         ("/proj/b", ("request", "root", "/proj"), 2, "flash", 10.0),
         ("/proj/drained", ("drain", "root", "lustre-OST0004"), 3, "flash", 12.0)]
     verdict = journal.judgements.of(1)
-    assert verdict is not None
     assert (verdict.verdict, verdict.regained, verdict.after) == ("helped", (0.8, 0.5, 0.9), 95.0)
     finding = JournalReader(path).finding(1)
     assert finding is not None
@@ -82,13 +80,12 @@ def test_earlier_work_continues(tmp_path: Path) -> None:
     site.start()
     try:
         site.run(until=100)
-        phases = [drain["phase"] for drain in ask(site.socket, {"request": "drains"})["drains"]]
+        phases = [drain["phase"] for drain in site.ask("drains")["drains"]]
         assert phases == ["empty", "previewed"]
-        assert [each["state"] for each in ask(site.socket, {"request": "stage-state", "job": "17"})["stagings"]] != [
-            "moving"]
-        status = ask(site.socket, {"request": "status"})
+        assert [each["state"] for each in site.ask("stage-state", job="17")["stagings"]] != ["moving"]
+        status = site.ask("status")
         assert (status["waiting_moves"], status["waiting_orders"], status["left_over_moves"]) == (0, 0, 0)
-        (found,) = [each for each in ask(site.socket, {"request": "history"})["entries"] if each["place"] == "/proj/c"]
+        (found,) = [each for each in site.ask("history")["entries"] if each["place"] == "/proj/c"]
         assert found["outcome"] == "done"
         assert status["not_taken_up"] == {"another file has this name now": 1, "No such file or directory": 1,
                                           "the drain looks for its files again": 1}

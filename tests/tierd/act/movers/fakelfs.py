@@ -150,7 +150,6 @@ class FakeLfs:
         if not calls.lease_held(source):
             raise _Failed(errno.EBUSY, "lost lease lock")
         new = calls.layout(volatile)
-        assert new is not None
         parts = (*(replace(part, mirror_id=1) for part in node.store.layout.components),
                  *(replace(part, mirror_id=2, flags=() if number else ("init", "prefer"))
                    for number, part in enumerate(new.components)))

@@ -20,6 +20,21 @@ class Killed(BaseException):
     """SIGKILL: the process does nothing any more, not even close."""
 
 
+def just_before(call: str, act: Callable[[], object], occurrence: int | None = 1,
+                since: str = "") -> Callable[..., None]:
+    """A hook that does something before the nth call of a kind (None: each), counted from the call ``since`` on."""
+    begun, seen = not since, 0
+
+    def before(name: str, *_: int) -> None:
+        nonlocal begun, seen
+        seen += begun and name == call
+        if begun and name == call and occurrence in {None, seen}:
+            act()
+        begun |= name == since
+
+    return before
+
+
 class MiniCalls:
     """The calls of one mover process."""
 
@@ -82,14 +97,12 @@ class MiniCalls:
                 self.lustre.release(descriptor)
 
     def status(self, descriptor: int) -> Status:
-        self._call("status")
-        node = self._of(descriptor)
+        node = self._called("status", descriptor)
         self.lustre.descriptors[descriptor].layout = node.store.layout
         return self._status(node)
 
     def size(self, descriptor: int) -> int:
-        self._call("size")
-        return len(self._of(descriptor).store.data)
+        return len(self._called("size", descriptor).store.data)
 
     def _status(self, node: Node) -> Status:
         node.shown_project = node.project
@@ -98,73 +111,61 @@ class MiniCalls:
                       node.atime_ns, mtime, node.ctime_ns, len(node.store.pages) * PAGE)
 
     def fid(self, descriptor: int) -> Fid:
-        self._call("fid")
-        return self._of(descriptor).fid
+        return self._called("fid", descriptor).fid
 
     def mdt_index(self, descriptor: int) -> int:
-        self._call("mdt_index")
-        return self._of(descriptor).mdt
+        return self._called("mdt_index", descriptor).mdt
 
     def mdt_index_of(self, fid: Fid) -> int:
         self._call("mdt_index_of")
         return self.lustre.nodes[fid].mdt
 
     def layout(self, descriptor: int) -> Layout | None:
-        self._call("layout")
-        self._of(descriptor)
+        self._called("layout", descriptor)
         return self.lustre.descriptors[descriptor].layout
 
     def belongings(self, descriptor: int) -> Belongings:
-        self._call("belongings")
-        node = self._of(descriptor)
+        node = self._called("belongings", descriptor)
         return Belongings(frozenset(node.xattrs), node.pin)
 
     def flags(self, descriptor: int) -> FileFlags:
-        self._call("flags")
-        return self._of(descriptor).flags
+        return self._called("flags", descriptor).flags
 
     def hsm(self, descriptor: int) -> Hsm:
-        self._call("hsm")
-        return self._of(descriptor).hsm
+        return self._called("hsm", descriptor).hsm
 
     def project(self, descriptor: int) -> int:
-        self._call("project")
-        return self._of(descriptor).shown_project
+        return self._called("project", descriptor).shown_project
 
     def project_beside(self, path: str) -> int:
         self._call("project_beside")
         return self.lustre.directory_project
 
     def set_project(self, descriptor: int, project: int) -> None:
-        self._call("set_project")
-        node = self._of(descriptor)
+        node = self._called("set_project", descriptor)
         node.project = project
         node.store.owner = (node.uid, node.gid, node.project)
 
     def set_owner(self, descriptor: int, uid: int, gid: int) -> None:
-        self._call("set_owner")
-        node = self._of(descriptor)
+        node = self._called("set_owner", descriptor)
         node.uid, node.gid = uid, gid
         node.store.owner = (node.uid, node.gid, node.project)
 
     def set_times(self, descriptor: int, atime_ns: int, mtime_ns: int) -> None:
-        self._call("set_times")
-        node = self._of(descriptor)
+        node = self._called("set_times", descriptor)
         now = self.lustre.tick()
         if now < node.ctime_ns:  # Lustre before 2.18 drops what a client with a clock behind sends
             return
         node.atime_ns, node.mtime_ns, node.store.mtime_ns, node.ctime_ns = atime_ns, mtime_ns, mtime_ns, now
 
     def read(self, descriptor: int, length: int, offset: int) -> bytes:
-        self._call("read")
-        store = self._of(descriptor).store
+        store = self._called("read", descriptor).store
         if self.short_transfers and length > 1:
             length -= length // 3
         return bytes(store.data[offset : offset + length])
 
     def write(self, descriptor: int, data: bytes, offset: int) -> int:
-        self._call("write")
-        node = self._of(descriptor)
+        node = self._called("write", descriptor)
         assert node.volatile, "a mover writes to nothing but its copy"
         if self.short_transfers and len(data) > 1:
             data = data[: len(data) - len(data) // 3]
@@ -177,15 +178,13 @@ class MiniCalls:
         return len(data)
 
     def truncate(self, descriptor: int, size_bytes: int) -> None:
-        self._call("truncate")
-        node = self._of(descriptor)
+        node = self._called("truncate", descriptor)
         assert node.volatile, "a mover truncates nothing but its copy"
         self.lustre.cut(node.store, size_bytes)
         self.lustre.descriptors[descriptor].layout = node.store.layout
 
     def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
-        self._call("next_data")
-        store = self._of(descriptor).store
+        store = self._called("next_data", descriptor).store
         pages = sorted(page for page in store.pages if (page + 1) * PAGE > offset and page * PAGE < len(store.data))
         if not pages:
             return None
@@ -201,31 +200,26 @@ class MiniCalls:
         self._call("drop_cache")
 
     def lease(self, descriptor: int) -> None:
-        self._call("lease")
-        node = self._of(descriptor)
+        node = self._called("lease", descriptor)
         others = sum(d.writable and d.node is node for n, d in self.lustre.descriptors.items() if n != descriptor)
         if node.writers or others or node.leased_by is not None:
             raise of_errno(errno.EBUSY, "lease")
         node.leased_by, node.lease_broken = descriptor, not (node.links or node.volatile)
 
     def lease_held(self, descriptor: int) -> bool:
-        self._call("lease_held")
-        node = self._of(descriptor)
+        node = self._called("lease_held", descriptor)
         return node.leased_by == descriptor and not node.lease_broken
 
     def data_version(self, descriptor: int) -> int:
-        self._call("data_version")
-        node = self._of(descriptor)
+        node = self._called("data_version", descriptor)
         node.shown_mtime_ns = 0  # the server takes the lock from all clients, so that they write back
         return node.store.version
 
     def stored_version(self, descriptor: int) -> int:
-        self._call("stored_version")
-        return self._of(descriptor).store.version
+        return self._called("stored_version", descriptor).store.version
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
-        self._call("swap_and_close")
-        one, other = self._of(source), self._of(volatile)
+        one, other = self._called("swap_and_close", source), self._of(volatile)
         if one.leased_by != source or one.lease_broken:
             raise of_errno(errno.ESTALE, "swap")
         if (one.uid, one.gid) != (other.uid, other.gid):
@@ -256,6 +250,10 @@ class MiniCalls:
         except Killed:
             self.dead = True
             raise
+
+    def _called(self, name: str, descriptor: int) -> Node:
+        self._call(name)
+        return self._of(descriptor)
 
     def _of(self, descriptor: int) -> Node:
         if descriptor not in self.lustre.descriptors:

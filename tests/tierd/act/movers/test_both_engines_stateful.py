@@ -292,7 +292,6 @@ class Movers(RuleBasedStateMachine):
         if not disturbed or not (trouble.fault or trouble.killed_at or projects):
             assert outcome.result is not MoveResult.DOUBTFUL, outcome
         if outcome.result in {MoveResult.DONE, MoveResult.ALREADY} and not disturbed:
-            assert node is not None
             assert [c.pool for c in node.store.layout.components] == [c.pool for c in LAYOUTS[layout].components]
 
     # -- what must always hold --------------------------------------------------------------------------------------

@@ -15,7 +15,9 @@ from lustre.layout.model import Layout
 from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.act.movers.both_engines import ENGINES, LAYOUTS, PFL, Both
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
+from tests.tierd.act.movers.minicalls import just_before
 from tests.tierd.act.movers.minilustre import DOM, FLASH, HDD, PAGE, SECOND
+from tests.tierd.later import raising
 from tierd.act.movers.moves import MoveResult
 
 Act = Callable[[Both], object]
@@ -120,12 +122,7 @@ def test_a_file_removed_after_the_exchange_is_gone(engine: str, act: str) -> Non
     """16 of 90 outcomes in 20 seconds beside unlinkers: ESTALE was taken for an unreadable file."""
     world = Both(engine)
     world.calls.lose_reply = engine == "lease"  # only then does this engine look at it by its identity
-
-    def before(name: str, _: int) -> None:
-        if name == "open_fid":
-            REMOVERS[act](world)
-
-    world.calls.before = before
+    world.calls.before = just_before("open_fid", lambda: REMOVERS[act](world))
     outcome = world.move()
     assert (outcome.result, outcome.reason) == (MoveResult.GAVE_WAY, "gone")
 
@@ -148,11 +145,7 @@ def test_a_file_replaced_during_the_check(engine: str) -> None:
 def test_pools_that_cannot_be_read_after_a_move_leave_no_move_without_outcome(engine: str, step: str) -> None:
     world = Both(engine)
     world.calls.lose_reply = engine == "lease"
-
-    def before(name: str, _: int) -> None:
-        world.pools_fail |= name == step
-
-    world.calls.before = world.lfs.before = before
+    world.calls.before = world.lfs.before = just_before(step, lambda: setattr(world, "pools_fail", True))
     assert world.move().result is MoveResult.DONE
 
 
@@ -178,12 +171,8 @@ def test_a_file_is_examined_again_while_its_target_evicts_the_client(
 def test_a_path_too_long_for_the_name_of_a_copy_is_no_failure(engine: str) -> None:
     """Ten failures stop all moves, and anybody can make ten such files."""
     world = Both(engine)
-
-    def too_long(name: str, _: int) -> None:
-        if name == "create_volatile":
-            raise of_errno(errno.ENAMETOOLONG, name, "/a")
-
-    world.calls.before = world.lfs.before = too_long
+    world.calls.before = world.lfs.before = just_before(
+        "create_volatile", raising(of_errno(errno.ENAMETOOLONG, "create", "/a")), occurrence=None)
     assert (world.move().result, world.move().reason) == (MoveResult.REFUSED, "path")
 
 

@@ -19,6 +19,7 @@ from lustre.layout.model import Component, Layout
 from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.act.movers.both_engines import PFL, Both
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
+from tests.tierd.act.movers.minicalls import just_before
 from tests.tierd.act.movers.minilustre import FLASH, PAGE
 from tierd.act.movers import lease
 from tierd.act.movers.moves import MoveOutcome, MoveResult
@@ -31,25 +32,11 @@ class World(Both):
         super().__init__("lease", data=b"first page".ljust(PAGE, b"x") + bytes(PAGE) + b"last")
         self.lustre.directory_project = 0
 
-    def before_call(self, call: str, act: Callable[[], object], occurrence: int | None = 1, since: str = "") -> None:
-        """Do something just before the mover's nth call of a kind (None: each), counted from its call ``since`` on."""
-        seen = 0
-
-        def before(name: str, number: int) -> None:
-            nonlocal seen
-            if since and since not in self.calls.made[: number - 1]:
-                return
-            seen += name == call
-            if name == call and occurrence in {None, seen}:
-                act()
-
-        self.calls.before = before
-
     def disturbed(self, call: str, act: Callable[[World], object], *, each: bool = False,
                   layout: Layout = FLASH) -> MoveOutcome:
         """A move, and what somebody does before a call after the exchange."""
         self.calls.lose_reply = call in {"open_fid", "data_version"}  # only then is it looked at by its identity
-        self.before_call(call, lambda: act(self), None if each else 1, since="swap_and_close")
+        self.calls.before = just_before(call, lambda: act(self), None if each else 1, since="swap_and_close")
         return self.move(layout)
 
     @property
@@ -99,7 +86,7 @@ def test_encrypted_files_are_not_for_this_engine(world: World) -> None:
 
 def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_moving(world: World) -> None:
     """The directory's default layout may name a full pool while the requested pool has space."""
-    world.before_call("create_volatile", lambda: fails(errno.ENOSPC)(world))
+    world.calls.before = just_before("create_volatile", lambda: fails(errno.ENOSPC)(world))
     outcome = world.move()
     assert (outcome.result, outcome.copied_bytes, world.pools) == (MoveResult.DONE, len(world.data), ["flash"])
 
@@ -114,11 +101,11 @@ def test_a_file_open_for_writing_is_not_touched(world: World) -> None:
 def test_only_what_was_surely_not_copied_counts_as_that(world: World) -> None:
     size = 10 * lease.CHUNK_BYTES
     world.lustre.write("/a", bytes(size), 0)
-    world.before_call("write", lambda: world.lustre.write("/a", b"THEIRS", 2), occurrence=3)
+    world.calls.before = just_before("write", lambda: world.lustre.write("/a", b"THEIRS", 2), occurrence=3)
     outcome = world.move()
     assert outcome.result is MoveResult.GAVE_WAY
     assert outcome.not_copied == pytest.approx(0.6), "three chunks were copied, and perhaps one more"
-    world.before_call("sync", lambda: world.lustre.write("/a", b"THEIRS", 2))
+    world.calls.before = just_before("sync", lambda: world.lustre.write("/a", b"THEIRS", 2))
     assert world.move().not_copied == 0.0
 
 
@@ -139,7 +126,7 @@ def test_what_changes_before_or_during_the_copy_stops_the_exchange(
         world: World, step: str, change: dict[str, Any], results: set[MoveResult]) -> None:
     """A large file: the archive state is a request each time, so it is read again only if a copy takes long."""
     world.lustre.write("/a", bytes(lease.CHUNK_BYTES), 1)
-    world.before_call(step, lambda: vars(world.node).update(change))
+    world.calls.before = just_before(step, lambda: vars(world.node).update(change))
     assert world.move().result in results
     assert world.pools == (["flash"] if MoveResult.DONE in results else ["hdd"])
     if MoveResult.DONE in results:  # given away just before the lease
@@ -147,14 +134,14 @@ def test_what_changes_before_or_during_the_copy_stops_the_exchange(
 
 
 def test_renamed_while_copied_is_moved_all_the_same(world: World) -> None:
-    world.before_call("write", lambda: world.lustre.rename("/a", "/b"))
+    world.calls.before = just_before("write", lambda: world.lustre.rename("/a", "/b"))
     assert world.move().result is MoveResult.DONE
     assert world.lustre.contents("/b") == world.data
 
 
 def test_given_to_another_project_in_the_last_instant_is_reported(world: World) -> None:
     """The exchange compares owners, not projects: the objects then count for the wrong one."""
-    world.before_call("swap_and_close", lambda: setattr(world.node, "project", 8))
+    world.calls.before = just_before("swap_and_close", lambda: setattr(world.node, "project", 8))
     outcome = world.move()
     assert outcome.result is MoveResult.DOUBTFUL
     assert "was 7 and is 8" in outcome.detail
@@ -169,14 +156,15 @@ def test_a_copy_that_differs_is_discarded(world: World) -> None:
 
 
 def test_a_pool_that_fills_up_leaves_the_file_where_it_is(world: World) -> None:
-    world.before_call("create_volatile", lambda: setattr(world.lustre, "room_bytes", PAGE))
+    world.calls.before = just_before("create_volatile", lambda: setattr(world.lustre, "room_bytes", PAGE))
     outcome = world.move()
     assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "no-space")
     assert len(world.lustre.live_stores()) == 1
 
 
 def test_a_copy_outside_of_its_pool_is_never_exchanged(world: World) -> None:
-    world.before_call("create_volatile", lambda: world.lustre.pool_members.update(flash=()), occurrence=None)
+    world.calls.before = just_before(
+        "create_volatile", lambda: world.lustre.pool_members.update(flash=()), occurrence=None)
     outcome = world.move()
     assert outcome.result is MoveResult.FAILED
     assert "outside pool" in outcome.detail
@@ -200,7 +188,7 @@ def test_an_mdt_that_does_not_answer_is_not_taken_for_a_file_that_is_gone(world:
     """Linux turns every error of opening by file handle into ESTALE. Only the MDT shows that a file was deleted."""
     def unlink(_: World) -> None:
         world.lustre.unlink("/a")
-        world.before_call("exists", lambda: fails(errno.ESHUTDOWN)(world), occurrence=None)
+        world.calls.before = just_before("exists", lambda: fails(errno.ESHUTDOWN)(world), occurrence=None)
 
     assert world.disturbed("open_fid", unlink).result is MoveResult.DOUBTFUL
 

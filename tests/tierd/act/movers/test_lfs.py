@@ -12,10 +12,10 @@ from lustre.filesystem import FileFlags
 from lustre.layout.model import Layout
 from lustre.mounted_calls import MountedCalls
 from tests.lustre.fake_llapi import Handle
-from tests.tierd.act.gate_world import Clock
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
-from tests.tierd.act.movers.minicalls import Killed, MiniCalls
+from tests.tierd.act.movers.minicalls import Killed, MiniCalls, just_before
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PFL, MiniLustre
+from tests.tierd.later import PassingClock, raising
 from tierd.act.movers.lfs import CommandRunner, FinishedCommand, LfsMover, command_runner
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.movers.space_and_quota import Destination
@@ -27,7 +27,7 @@ class World:
         self.lustre = MiniLustre()
         self.lustre.directory_project = 7
         self.lfs = FakeLfs(self.lustre, (FLASH, HDD))
-        self.clock = Clock(2e9)  # much later than the times of the files
+        self.clock = PassingClock(2e9)  # much later than the times of the files
         self.seconds_per_file = 0.0
         self.mover = self.mover_with(self.run)
 
@@ -123,12 +123,11 @@ def test_another_file_that_takes_the_name_is_not_moved(world: World, project: in
     other.store.owner = node.store.owner = (1001, 1001, project)
     node.flags = flags
 
-    def renamed(name: str, _: int) -> None:
-        if name == "open_for_swap":
-            world.lustre.rename("/a", "/b")
-            world.lustre.rename("/other", "/a")
+    def renamed() -> None:
+        world.lustre.rename("/a", "/b")
+        world.lustre.rename("/other", "/a")
 
-    world.lfs.before = renamed
+    world.lfs.before = just_before("open_for_swap", renamed)
     world.move("/a")
     found = [each.store.layout.components[0].pool for each in (node, other)]
     assert found == (["hdd", "flash"] if project or flags else ["flash", "hdd"])
@@ -181,11 +180,7 @@ def test_words_after_success_and_success_after_nothing(world: World) -> None:
 
 def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
     world.lustre.create("/a", b"data")
-
-    def emptied(name: str, number: int) -> None:
-        world.lustre.pool_members["flash"] = ()
-
-    world.lfs.before = emptied
+    world.lfs.before = lambda *_: world.lustre.pool_members.update(flash=())
     (outcome,) = world.move("/a")
     assert outcome.result is MoveResult.DOUBTFUL
     assert "outside pool" in outcome.detail
@@ -194,15 +189,7 @@ def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
 def test_killed_in_the_middle(world: World) -> None:
     for name in ("/a", "/b", "/c"):
         world.lustre.create(name, b"data")
-    opened = 0
-
-    def dies(name: str, number: int) -> None:
-        nonlocal opened
-        opened += name == "open_for_swap"
-        if opened == 2:
-            raise Killed
-
-    world.lfs.before = dies
+    world.lfs.before = just_before("open_for_swap", raising(Killed()), occurrence=2)
     outcomes = world.move("/a", "/b", "/c")
     assert [o.result for o in outcomes] == [MoveResult.DONE, MoveResult.FAILED, MoveResult.FAILED]
     assert "-9" in outcomes[1].detail

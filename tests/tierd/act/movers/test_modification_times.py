@@ -9,6 +9,7 @@ import pytest
 from lustre.filesystem import Status
 from lustre.layout.model import Layout
 from tests.tierd.act.movers.both_engines import Both
+from tests.tierd.act.movers.minicalls import just_before
 from tests.tierd.act.movers.minilustre import DOM, DOM_FLASH, FLASH, HDD, PAGE, SECOND, Node
 from tierd.act.movers.moves import MoveResult
 
@@ -87,17 +88,12 @@ def test_data_on_the_mdt_may_carry_the_name_of_a_pool() -> None:
 def test_set_also_where_this_client_does_not_see_yet_what_the_mdt_did() -> None:
     """The truncate on the MDT takes no lock from clients: one that has cached attributes may go on showing them."""
     world = old(Both("lease", DOM))
-    stat, after = world.calls._status, False
+    stat = world.calls._status
 
     def cached(node: Node) -> Status:
         found = stat(node)
-        return replace(found, mtime_ns=OLD) if after and node is world.node else found
+        return replace(found, mtime_ns=OLD) if node is world.node else found
 
-    def before(name: str, _: int) -> None:
-        nonlocal after
-        after |= name == "swap_and_close"
-
-    world.calls._status = cached  # type: ignore[method-assign]
-    world.calls.before = before
+    world.calls.before = just_before("swap_and_close", lambda: setattr(world.calls, "_status", cached))
     assert world.move().result is MoveResult.DONE
     assert times(world) == (READ // SECOND, OLD // SECOND)

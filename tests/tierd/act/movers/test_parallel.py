@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lustre.filesystem import Quota
 from tests.tierd.act.movers.minilustre import FLASH, HDD, POOLS
+from tests.tierd.later import raising
 from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, outcome_of_each
 from tierd.act.movers.parallel import ParallelMover, ParallelRun, TargetSlots, name_thread_as_process
@@ -161,18 +162,12 @@ def test_without_a_further_thread_the_file_at_work_has_its_outcome(monkeypatch: 
 
 
 def test_a_mistake_in_an_engine_is_not_swallowed() -> None:
-    def fail(move: Move) -> None:
-        raise RuntimeError("a mistake")
-
     with pytest.raises(RuntimeError):
-        list(ParallelMover(Engine(fail), lambda: POOLS, 2, 1).move([Move("/a", HDD)]))
+        list(ParallelMover(Engine(raising(RuntimeError("a mistake"))), lambda: POOLS, 2, 1).move([Move("/a", HDD)]))
 
 
 def test_without_pools_nothing_is_tried() -> None:
-    def fails() -> dict[str, tuple[str, ...]]:
-        raise OSError(5, "no answer")
-
-    (outcome,) = ParallelMover(Engine(), fails, 2, 1).move([Move("/a", HDD)])
+    (outcome,) = ParallelMover(Engine(), raising(OSError(5, "no answer")), 2, 1).move([Move("/a", HDD)])
     assert outcome.result is MoveResult.FAILED
 
 

@@ -11,6 +11,7 @@ from lustre.filesystem import Quota
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, PAGE, MiniLustre
+from tests.tierd.later import raising
 from tierd.act.movers.checks import read_facts
 from tierd.act.movers.moves import Move
 from tierd.act.movers.space_and_quota import Destination, DestinationState
@@ -89,14 +90,8 @@ def test_a_file_in_two_pools_counts_whole_for_its_owner(lustre: MiniLustre) -> N
 
 
 def test_no_quotas_and_quotas_that_cannot_be_read(lustre: MiniLustre) -> None:
-    def fails(number: int) -> Callable[[int, int, str], Quota]:
-        def quota(kind: int, owner: int, pool: str) -> Quota:
-            raise of_errno(number, "quotactl")
-
-        return quota
-
-    assert room_reason(lustre, FLASH, fails(3)) == ""
-    assert room_reason(lustre, FLASH, fails(5)) == "quota"
+    assert room_reason(lustre, FLASH, raising(of_errno(3, "quotactl"))) == ""
+    assert room_reason(lustre, FLASH, raising(of_errno(5, "quotactl"))) == "quota"
 
 
 def refusals(lustre: MiniLustre, paths: list[str]) -> list[str]:

@@ -10,8 +10,9 @@ import pytest
 from lustre.layout.model import Component, Layout, explain, same_shape
 from tests.tierd.act.movers.both_engines import ENGINES, Both
 from tests.tierd.act.movers.fakelfs import FakeLfs
-from tests.tierd.act.movers.minicalls import Killed
+from tests.tierd.act.movers.minicalls import Killed, just_before
 from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tests.tierd.later import raising
 from tierd.act.movers.engines import EitherEngine
 from tierd.act.movers.moves import Move, MoveResult
 from tierd.model import MetadataSpace
@@ -104,12 +105,7 @@ def test_no_file_goes_to_an_mdt_without_room(spaces: tuple[MetadataSpace, ...], 
 @pytest.mark.parametrize("step", ["merge", "resync", "split"])
 def test_a_killed_move_leaves_the_old_layout(step: str) -> None:
     world = World()
-
-    def kill(name: str, _: int) -> None:
-        if name == step:
-            raise Killed
-
-    world.lfs.before = kill
+    world.lfs.before = just_before(step, raising(Killed()), occurrence=None)
     outcome = world.move(ON_MDT)
     assert outcome.result in {MoveResult.FAILED, MoveResult.GAVE_WAY}
     assert explain(world.layout) == explain(HDD)
@@ -120,16 +116,14 @@ def test_the_mirror_of_a_file_that_took_the_name_stays() -> None:
     """``lfs mirror split`` removes the mirror of the file that was moved, whatever its name is by then."""
     world = World()
 
-    def replaced(name: str, _: int) -> None:
-        if name != "resync":
-            return
+    def replaced() -> None:
         world.lustre.rename("/a", "/b")
         other = world.lustre.create("/a", b"other").store
         first, second = (replace(other.layout.components[0], mirror_id=number) for number in (1, 2))
         other.layout = replace(other.layout, components=(first, second), mirror_count=2)
         raise Killed
 
-    world.lfs.before = replaced
+    world.lfs.before = just_before("resync", replaced, occurrence=None)
     assert world.move(ON_MDT).result is MoveResult.FAILED
     assert world.lustre.names["/a"].store.layout.mirror_count == 2
     assert explain(world.layout) == explain(HDD)
@@ -137,12 +131,7 @@ def test_the_mirror_of_a_file_that_took_the_name_stays() -> None:
 
 def test_a_writer_wins_and_the_mirror_that_is_left_is_named() -> None:
     world = World()
-
-    def write(name: str, _: int) -> None:
-        if name == "split":
-            world.lustre.open_writer("/a")
-
-    world.lfs.before = write
+    world.lfs.before = just_before("split", lambda: world.lustre.open_writer("/a"), occurrence=None)
     outcome = world.move(ON_MDT)
     assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "mirror-left")
     assert outcome.detail.endswith(
