@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import new_fsname
+from tests.tierd.later import raising
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder, read_key
 from tierd.act.journal.changes import KEYS, QUEUES, ChangedRow, CopyPosition, JournalCopy
@@ -31,34 +32,6 @@ from tierd.model import Action
 from tierd.structs import packed, unpacked
 
 KEY = "a key that only root can read"
-
-
-@pytest.fixture
-def names(connection: Connection) -> Names:
-    found = Names(new_fsname())
-    connection.declare_stream(found.journal, found.journal_subject, 1, work_queue=False)
-    return found
-
-
-def leading(connection: Connection, names: Names, path: Path, generation: int = 1) -> tuple[Journal, JournalPublisher]:
-    journal = Journal(path, copied=True)
-    claim = SimpleNamespace(generation=generation)
-    return journal, JournalPublisher(connection, names, journal.changes, claim, KEY)  # type: ignore[arg-type]
-
-
-def following(connection: Connection, names: Names, path: Path) -> JournalFollower:
-    return JournalFollower(connection, names, path, lambda: KEY)
-
-
-def to_publish(connection: Connection, names: Names, path: Path, generation: int) -> int:
-    """How many rows the process of this journal publishes once it leads."""
-    follower = following(connection, names, path)
-    follower.take_over(generation, lambda: None)
-    follower.close()
-    journal = Journal(path, copied=True)
-    found = len(journal.changes or ())
-    journal.close()
-    return found
 
 
 def move(path: str) -> Action:
@@ -90,31 +63,92 @@ def work(journal: Journal, first: int, count: int) -> None:
     journal.act_directories.all()
 
 
-def test_an_existing_journal_is_published_completely(connection: Connection, names: Names, tmp_path: Path) -> None:
-    alone = Journal(tmp_path / "leader")
-    work(alone, 0, 20)
-    alone.close()
-    first = following(connection, names, tmp_path / "leader")
-    first.take_over(1, lambda: None)
-    first.close()
-    _, publisher = leading(connection, names, tmp_path / "leader")
-    publisher.flush()
-    follower = following(connection, names, tmp_path / "follower")
-    assert follower.step()
-    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+class Copies:
+    """Journals in a folder, and the stream that copies what a leader enters."""
+
+    def __init__(self, connection: Connection, folder: Path) -> None:
+        self.connection, self.folder, self.names = connection, folder, Names(new_fsname())
+        self.declare()
+
+    def declare(self) -> None:
+        self.connection.declare_stream(self.names.journal, self.names.journal_subject, 1, work_queue=False)
+
+    def lose(self) -> None:
+        """NATS loses all its data, and has an empty stream then."""
+        self.connection.call(lambda _: self.connection.jetstream.delete_stream(self.names.journal))
+        self.declare()
+
+    def leading(self, name: str, generation: int = 1) -> tuple[Journal, JournalPublisher]:
+        journal = Journal(self.folder / name, copied=True)
+        claim = SimpleNamespace(generation=generation)
+        return journal, JournalPublisher(self.connection, self.names, journal.changes, claim, KEY)  # type: ignore[arg-type]
+
+    def alone(self, name: str, first: int, count: int) -> None:
+        """What a leader enters while it has no cluster."""
+        journal = Journal(self.folder / name)
+        work(journal, first, count)
+        journal.close()
+
+    def following(self, name: str) -> JournalFollower:
+        return JournalFollower(self.connection, self.names, self.folder / name, lambda: KEY)
+
+    def take_over(self, name: str, generation: int) -> None:
+        """As a process does before it leads."""
+        follower = self.following(name)
+        try:
+            follower.take_over(generation, lambda: None)
+        finally:
+            follower.close()
+
+    def to_publish(self, name: str, generation: int) -> int:
+        """How many rows the process of this journal publishes once it leads."""
+        self.take_over(name, generation)
+        journal, _ = self.leading(name)
+        found = len(journal.changes or ())
+        journal.close()
+        return found
+
+    def lead(self, name: str, first: int, generation: int = 1, count: int = 3) -> tuple[Journal, JournalPublisher]:
+        """Lead, and publish some work."""
+        journal, publisher = self.leading(name, generation)
+        work(journal, first, count)
+        publisher.flush()
+        return journal, publisher
+
+    def follow(self, name: str) -> JournalFollower:
+        """Copy what there is."""
+        follower = self.following(name)
+        follower.step()
+        return follower
+
+    def are_same(self, name: str, other: str) -> bool:
+        return contents(self.folder / name) == contents(self.folder / other)
 
 
-def test_a_row_larger_than_a_message_of_nats(connection: Connection, names: Names, tmp_path: Path) -> None:
+@pytest.fixture
+def copies(connection: Connection, tmp_path: Path) -> Copies:
+    return Copies(connection, tmp_path)
+
+
+def test_an_existing_journal_is_published_completely(copies: Copies) -> None:
+    copies.alone("leader", 0, 20)
+    copies.take_over("leader", 1)
+    copies.leading("leader")[1].flush()
+    copies.follow("follower")
+    assert copies.are_same("follower", "leader")
+
+
+def test_a_row_larger_than_a_message_of_nats(copies: Copies) -> None:
     """As a finding with hundreds of directories of long names: it stopped all acts for ever."""
-    journal, publisher = leading(connection, names, tmp_path / "leader")
-    follower = following(connection, names, tmp_path / "follower")
+    journal, publisher = copies.leading("leader")
+    follower = copies.following("follower")
     names_of = [f"/{number}" + "d" * 4000 for number in range(500)]
     left = [1, 1, 1]
 
     def publish(*message: Any) -> int:
         if not left:
             raise BrokerError(None, "the leader loads its settings again here")
-        return connection.publish(*message) + 0 * left.pop()
+        return copies.connection.publish(*message) + 0 * left.pop()
 
     publisher._connection = SimpleNamespace(publish=publish)  # type: ignore[assignment]
     finding = journal.add_finding(replace(FINDING, directories=tuple(names_of)))
@@ -123,29 +157,27 @@ def test_a_row_larger_than_a_message_of_nats(connection: Connection, names: Name
     assert follower.step() == 3
     assert follower.position == 0
     journal.set_figures(finding, replace(FINDING, directories=tuple(reversed(names_of))))
-    leading(connection, names, tmp_path / "leader")[1].flush()
+    copies.leading("leader")[1].flush()
     while follower.behind_messages():
         follower.step(20)
-    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    assert copies.are_same("follower", "leader")
 
 
-def test_late_changes_of_an_earlier_leader_are_ignored(connection: Connection, names: Names, tmp_path: Path) -> None:
-    old, early = leading(connection, names, tmp_path / "old")
-    work(old, 0, 5)
-    early.flush()
-    follower = following(connection, names, tmp_path / "new")
-    observer = following(connection, names, tmp_path / "observer")
+def test_late_changes_of_an_earlier_leader_are_ignored(copies: Copies) -> None:
+    old, early = copies.lead("old", 0)
+    follower = copies.following("new")
+    observer = copies.following("observer")
     renewed: list[int] = []
     follower.take_over(2, lambda: renewed.append(1))
     assert renewed
     follower.close()
-    new, publisher = leading(connection, names, tmp_path / "new", 2)
+    new, publisher = copies.leading("new", 2)
     assert not new.changes
     work(new, 100, 5)
     publisher.flush()
     observer.step()
     observer.close()
-    observer = following(connection, names, tmp_path / "observer")  # this standby starts again before the late ones
+    observer = copies.following("observer")  # this standby starts again before the late ones
     work(old, 5, 5)
     for _ in range(2):
         with pytest.raises(BrokerError, match="another tierd leads now"):
@@ -153,124 +185,90 @@ def test_late_changes_of_an_earlier_leader_are_ignored(connection: Connection, n
     work(new, 200, 5)
     publisher.flush()
     observer.step()
-    assert contents(tmp_path / "observer") == contents(tmp_path / "new")
-    assert contents(tmp_path / "observer") != contents(tmp_path / "old")
+    assert copies.are_same("observer", "new")
+    assert not copies.are_same("observer", "old")
     old.close()
-    following(connection, names, tmp_path / "old").step()
-    assert contents(tmp_path / "old") == contents(tmp_path / "new")
+    copies.follow("old")
+    assert copies.are_same("old", "new")
 
 
-def test_what_a_leader_did_without_a_cluster_is_published(connection: Connection, names: Names, tmp_path: Path) -> None:
+def test_what_a_leader_did_without_a_cluster_is_published(copies: Copies) -> None:
     """While NATS was away for long. Its standby never had these acts, and could not undo them."""
-    journal, publisher = leading(connection, names, tmp_path / "leader")
-    work(journal, 0, 3)
-    publisher.flush()
-    journal.close()
-    alone = Journal(tmp_path / "leader")
-    work(alone, 10, 3)
-    alone.close()
-    assert to_publish(connection, names, tmp_path / "leader", 2)
-    leading(connection, names, tmp_path / "leader", 2)[1].flush()
-    following(connection, names, tmp_path / "follower").step()
-    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    copies.lead("leader", 0)[0].close()
+    copies.alone("leader", 10, 3)
+    assert copies.to_publish("leader", 2)
+    copies.leading("leader", 2)[1].flush()
+    copies.follow("follower")
+    assert copies.are_same("follower", "leader")
 
 
-def test_what_a_leader_did_without_a_cluster_is_not_replaced(connection: Connection, names: Names,
-                                                             tmp_path: Path) -> None:
+def test_what_a_leader_did_without_a_cluster_is_not_replaced(copies: Copies) -> None:
     """Another tierd led meanwhile, and both gave the same numbers: the acts of the other one replaced these, with the
     layouts that an undo needs.
     """
-    journal, publisher = leading(connection, names, tmp_path / "first")
-    work(journal, 0, 3)
-    publisher.flush()
-    journal.close()
-    alone = Journal(tmp_path / "first")
-    work(alone, 10, 3)
-    alone.close()
-    before = contents(tmp_path / "first")
+    copies.lead("first", 0)[0].close()
+    copies.alone("first", 10, 3)
+    path = copies.folder / "first"
+    before = contents(path)
     for killed in (JournalCopy, lambda path: Journal(path, copied=True)):  # before it has published all
-        first = following(connection, names, tmp_path / "first")
-        first.step()
+        first = copies.follow("first")
         first.take_over(2, lambda: None)
         first.close()
-        killed(tmp_path / "first").close()
-    second = following(connection, names, tmp_path / "second")
-    second.take_over(3, lambda: None)
-    second.close()
-    other, publisher = leading(connection, names, tmp_path / "second", 3)
-    work(other, 100, 2)
-    publisher.flush()
+        killed(path).close()
+    copies.take_over("second", 3)
+    copies.lead("second", 100, 3)
     for _ in range(2):
-        first = following(connection, names, tmp_path / "first")
+        first = copies.following("first")
         for _ in range(2):
             with pytest.raises(NoCopyError, match=r"without \[cluster\]"):
                 first.step()
         with pytest.raises(NoCopyError, match=r"without \[cluster\]"):
             first.take_over(4, lambda: None)
         first.close()
-    assert contents(tmp_path / "first") == before
+    assert contents(path) == before
 
 
-def test_what_a_leader_did_not_publish_is_published_when_it_leads_again(connection: Connection, names: Names,
-                                                                        tmp_path: Path) -> None:
-    first, publisher = leading(connection, names, tmp_path / "first")
-    work(first, 0, 3)
-    publisher.flush()
+def test_what_a_leader_did_not_publish_is_published_when_it_leads_again(copies: Copies) -> None:
+    first, _ = copies.lead("first", 0)
     work(first, 10, 3)  # and is killed
     first.close()
-    second = following(connection, names, tmp_path / "second")
-    second.take_over(2, lambda: None)
-    second.close()
-    following(connection, names, tmp_path / "first").take_over(3, lambda: None)
-    _, publisher = leading(connection, names, tmp_path / "first", 3)
-    publisher.flush()
-    following(connection, names, tmp_path / "second").step()
-    assert contents(tmp_path / "second") == contents(tmp_path / "first")
+    copies.take_over("second", 2)
+    copies.take_over("first", 3)
+    copies.leading("first", 3)[1].flush()
+    copies.follow("second")
+    assert copies.are_same("second", "first")
 
 
-def test_a_copy_that_cannot_be_completed_does_not_lead(connection: Connection, names: Names, tmp_path: Path) -> None:
-    journal, publisher = leading(connection, names, tmp_path / "leader")
-    for number in range(3):
-        work(journal, number * 10, 2)
-        publisher.flush()
-    foreign = Journal(tmp_path / "foreign")
-    work(foreign, 0, 1)
-    foreign.close()
-    with pytest.raises(NoCopyError, match="is not a copy"):
-        following(connection, names, tmp_path / "foreign").step()
-    connection.remove_message(names.journal, 1)
-    with pytest.raises(NoCopyError, match="copy the leader's journal"):
-        following(connection, names, tmp_path / "late").take_over(2, lambda: None)
-
-
-def test_a_copy_that_could_not_be_completed_does_not_replace_a_lost_stream(connection: Connection, names: Names,
-                                                                           tmp_path: Path) -> None:
+def test_a_copy_that_cannot_be_completed_does_not_lead_even_when_the_stream_was_lost(copies: Copies) -> None:
     """When the leader was restarted, such a standby took its place, and the leader followed the empty journal."""
-    journal, publisher = leading(connection, names, tmp_path / "leader")
-    for number in range(3):
-        work(journal, number * 10, 2)
-        publisher.flush()
-    connection.remove_message(names.journal, 1)
-    late = following(connection, names, tmp_path / "late")
+    journal, publisher = copies.lead("leader", 0)
+    work(journal, 10, 2)
+    publisher.flush()
+    copies.alone("foreign", 0, 1)
+    with pytest.raises(NoCopyError, match="is not a copy"):
+        copies.follow("foreign")
+    copies.connection.remove_message(copies.names.journal, 1)
+    late = copies.following("late")
     with pytest.raises(NoCopyError):
         late.step()
-    connection.call(lambda _: connection.jetstream.delete_stream(names.journal))
-    connection.declare_stream(names.journal, names.journal_subject, 1, work_queue=False)
+    with pytest.raises(NoCopyError, match="copy the leader's journal"):
+        copies.take_over("later", 2)
+    copies.lose()
     with pytest.raises(NoCopyError, match="copy the leader's journal"):
         late.take_over(2, lambda: None)
     journal.close()
-    assert to_publish(connection, names, tmp_path / "leader", 3)
+    assert copies.to_publish("leader", 3)
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
 @pytest.mark.parametrize(("before", "after"), [(4, 1), (1, 6)], ids=["shorter", "longer"])
-def test_a_standby_follows_the_stream_after_a_lost_one(connection: Connection, names: Names, tmp_path: Path,
-                                                       before: int, after: int, restarted: bool) -> None:
+def test_a_standby_follows_the_stream_after_a_lost_one(
+        copies: Copies, before: int, after: int, restarted: bool) -> None:
     """All data of NATS is lost while leader and standby work. A standby that started after that believed that its copy
     was complete, once the new stream had as many messages.
     """
-    journal, publisher = leading(connection, names, tmp_path / "leader")
-    follower = following(connection, names, tmp_path / "follower")
+    journal, publisher = copies.leading("leader")
+    follower = copies.following("follower")
 
     def publish(times: int, first: int) -> None:
         for number in range(times):
@@ -279,97 +277,91 @@ def test_a_standby_follows_the_stream_after_a_lost_one(connection: Connection, n
 
     publish(before, 0)
     follower.step()
-    connection.call(lambda _: connection.jetstream.delete_stream(names.journal))
+    copies.connection.call(lambda _: copies.connection.jetstream.delete_stream(copies.names.journal))
     with pytest.raises(BrokerError):
         follower.step()
-    connection.declare_stream(names.journal, names.journal_subject, 1, work_queue=False)
+    copies.declare()
     publish(after, 100)
     if restarted:
         follower.close()
-        follower = following(connection, names, tmp_path / "follower")
+        follower = copies.following("follower")
     for _ in range(2):
         follower.step()
-    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
-    late = following(connection, names, tmp_path / "late")
-    late.step()
-    assert contents(tmp_path / "late") == contents(tmp_path / "leader")
+    late = copies.follow("late")
     for each in (follower, late):
         each.close()
-    assert to_publish(connection, names, tmp_path / "follower", 2)
-    assert not to_publish(connection, names, tmp_path / "late", 3)
+    for name in ("follower", "late"):
+        assert copies.are_same(name, "leader")
+    assert copies.to_publish("follower", 2)
+    assert not copies.to_publish("late", 3)
 
 
-def test_what_left_the_queue_does_not_come_back_from_a_standby(connection: Connection, names: Names,
-                                                               tmp_path: Path) -> None:
+def test_what_left_the_queue_does_not_come_back_from_a_standby(copies: Copies) -> None:
     """After NATS had lost the stream, and the leader was restarted: a standby that led next carried out old orders."""
-    journal, publisher = leading(connection, names, tmp_path / "leader")
+    journal, publisher = copies.leading("leader")
     inbox = OrderInbox(journal.db, lambda: Stamp("fs", False, 1.0))
     journal.queue.add([move("/d/1"), move("/d/2")], journal.add_finding(FINDING), Stamp("fs", False, 1.0))
     inbox.put([Order("promote", "/d/3", "root")])
     publisher.flush()
-    follower = following(connection, names, tmp_path / "follower")
-    follower.step()
+    follower = copies.follow("follower")
     journal.queue.remove(["/d/1"])
     publisher.flush()
-    connection.call(lambda _: connection.jetstream.delete_stream(names.journal))
-    connection.declare_stream(names.journal, names.journal_subject, 1, work_queue=False)
+    copies.lose()
     inbox.take(1)
     inbox.done()
     journal.close()
-    assert to_publish(connection, names, tmp_path / "leader", 2)
-    leading(connection, names, tmp_path / "leader", 2)[1].flush()
+    assert copies.to_publish("leader", 2)
+    copies.leading("leader", 2)[1].flush()
     follower.step()
-    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    assert copies.are_same("follower", "leader")
 
 
-def test_a_stream_that_lost_its_end(connection: Connection, names: Names, tmp_path: Path) -> None:
+def test_a_stream_that_lost_its_end(copies: Copies) -> None:
     """As after a power cut, if the servers do not store each message at once: later messages have the same numbers."""
+    connection, names = copies.connection, copies.names
     for number in range(2):
         connection.publish(names.journal_subject, signed(encode(1)[0], KEY), str(number))
     connection.remove_message(names.journal, 1)
     for name in ("leader", "standby"):
-        copy = JournalCopy(tmp_path / name)
+        copy = JournalCopy(copies.folder / name)
         rows = [ChangedRow("act_directories", b"/d", {"place": b"/d"})]
         copy.apply(rows, CopyPosition(3, connection.stream_state(names.journal)[0], b"the message that was lost", 1))
         copy.close()
-    assert to_publish(connection, names, tmp_path / "leader", 2) == 1 + len(QUEUES)
+    assert copies.to_publish("leader", 2) == 1 + len(QUEUES)
     with pytest.raises(NoCopyError, match="copy the leader's journal"):
-        following(connection, names, tmp_path / "standby").step()
+        copies.follow("standby")
 
 
-def test_a_standby_takes_no_journal_that_a_leader_writes(connection: Connection, names: Names, tmp_path: Path) -> None:
+def test_a_standby_takes_no_journal_that_a_leader_writes(copies: Copies) -> None:
     """It would end the recording of changes, and the leader's standby would lack every act from then on."""
-    lock = JournalLock(tmp_path / "leader")
-    journal, _ = leading(connection, names, tmp_path / "leader")
+    lock = JournalLock(copies.folder / "leader")
+    journal, _ = copies.leading("leader")
     with pytest.raises(OSError, match="another tierd writes this journal"):
-        following(connection, names, tmp_path / "leader")
+        copies.following("leader")
     work(journal, 0, 2)
     assert journal.changes
     journal.close()
     lock.close()
-    standby = following(connection, names, tmp_path / "leader")
+    standby = copies.following("leader")
     with pytest.raises(OSError, match="another tierd writes this journal"):
-        JournalLock(tmp_path / "leader")
+        JournalLock(copies.folder / "leader")
     standby.close()
-    JournalLock(tmp_path / "leader").close()
+    JournalLock(copies.folder / "leader").close()
 
 
-def test_without_nats_changes_wait(connection: Connection, names: Names, tmp_path: Path) -> None:
-    journal, publisher = leading(connection, names, tmp_path / "leader")
+def test_without_nats_changes_wait(copies: Copies) -> None:
+    journal, publisher = copies.leading("leader")
     work(journal, 0, 3)
-
-    def no_answer(*_: object) -> int:
-        raise BrokerError(None, "NATS did not answer")
-
+    no_answer = raising(BrokerError(None, "NATS did not answer"))
     publisher._connection = SimpleNamespace(publish=no_answer)  # type: ignore[assignment]
     with pytest.raises(BrokerError):
         publisher.flush()
     assert journal.changes
-    publisher._connection = connection
+    publisher._connection = copies.connection
     work(journal, 10, 3)
     publisher.flush()
-    following(connection, names, tmp_path / "follower").step()
-    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    copies.follow("follower")
+    assert copies.are_same("follower", "leader")
 
 
 def test_without_a_cluster_no_changes_are_recorded(tmp_path: Path) -> None:
@@ -416,43 +408,35 @@ def test_any_order_of_work_and_copies_converges(tmp_path_factory: pytest.TempPat
     b"", b"x", packed([]), packed({}), encode(1)[0].replace(b"version\x01", b"version\x02"),
     *(encode(1, packed(rows))[0] for rows in ({}, [3], [{"table": "sqlite_master", "key": 1, "values": None}],
                                               [{"table": "actions", "key": 1, "values": {"id": [1]}}]))])
-def test_malformed_messages_of_the_journal_are_refused(connection: Connection, names: Names, tmp_path: Path,
-                                                       data: bytes) -> None:
-    connection.publish(names.journal_subject, signed(data, KEY))
+def test_malformed_messages_of_the_journal_are_refused(copies: Copies, data: bytes) -> None:
+    copies.connection.publish(copies.names.journal_subject, signed(data, KEY))
     with pytest.raises(ValueError, match="not a message of the journal"):
-        following(connection, names, tmp_path / "follower").step()
+        copies.follow("follower")
 
 
 @pytest.mark.parametrize("secret", ["", "another key"])
-def test_changes_that_are_not_signed_with_the_key_on_lustre_are_ignored(
-    connection: Connection, names: Names, tmp_path: Path, secret: str
-) -> None:
+def test_changes_that_are_not_signed_with_the_key_on_lustre_are_ignored(copies: Copies, secret: str) -> None:
     """Whoever may write the stream cannot make a standby believe in an act, or in a later leader."""
-    journal, publisher = leading(connection, names, tmp_path / "leader")
-    work(journal, 0, 2)
-    publisher.flush()
+    journal, publisher = copies.lead("leader", 0)
     (forged,) = encode(7, packed([ChangedRow("actions", 99, {"id": 99, "place": "/d/forged"})]))
-    connection.publish(names.journal_subject, signed(forged, secret) if secret else forged)
+    copies.connection.publish(copies.names.journal_subject, signed(forged, secret) if secret else forged)
     work(journal, 10, 2)
     publisher.flush()
     said = logged()
-    follower = following(connection, names, tmp_path / "follower")
-    follower.step()
-    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    copies.follow("follower")
+    assert copies.are_same("follower", "leader")
     assert [sentence for sentence in said if sentence.startswith("ignored message 2 of the journal")]
 
 
-def test_without_the_key_a_standby_does_not_lead(connection: Connection, names: Names, tmp_path: Path) -> None:
-    journal, publisher = leading(connection, names, tmp_path / "leader")
-    work(journal, 0, 2)
-    publisher.flush()
+def test_without_the_key_a_standby_does_not_lead(copies: Copies) -> None:
+    copies.lead("leader", 0)
     key = [""]
-    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: key[0])
+    follower = JournalFollower(copies.connection, copies.names, copies.folder / "follower", lambda: key[0])
     with pytest.raises(NoCopyError, match="no key in the folder of the claim"):
         follower.step()
     key[0] = KEY
     follower.step()
-    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    assert copies.are_same("follower", "leader")
 
 
 def test_the_holder_of_the_claim_makes_one_key(tmp_path: Path) -> None:
