@@ -17,8 +17,7 @@ from tierd.refusal import Reason
 
 STORM = MetadataStormEvidence(creates_per_second=800.0, opens_per_second=100.0, unlinks_per_second=0.0, share=0.9,
                               metadata_targets=4, nodes=8)
-FINDING = Finding("metadata-storm", 1e9, "", "", (), "", STORM, ("/out/s2", "/out/s1"),
-                  subject="/out/s2")
+FINDING = Finding("metadata-storm", 1e9, "", "", (), "", STORM, ("/out/s2", "/out/s1"), subject="/out/s2")
 PLAIN = DirectoryPlacement(DirectoryStripes(0, 0), None)
 ROOMY = {f"l-MDT000{n}": MetadataSpace(10, 7, 10**6, 10**6) for n in range(4)}
 

@@ -65,8 +65,7 @@ def test_what_lies_behind_the_component_keeps_its_extents_and_stripes(end: int) 
                           Component(4 * MIB, None, "hdd", -1)))
     (action,) = larger((end,) * 50, room(layout=progressive)).actions
     middle = [Component(end, 4 * MIB, "hdd")] if end < 4 * MIB else []
-    assert action.layout == Layout((Component(0, end, "flash"), *middle,
-                                    Component(max(end, 4 * MIB), None, "hdd", -1)))
+    assert action.layout == Layout((Component(0, end, "flash"), *middle, Component(max(end, 4 * MIB), None, "hdd", -1)))
 
 
 def test_a_default_stays_overstriped_behind_the_component() -> None:

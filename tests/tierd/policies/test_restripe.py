@@ -45,8 +45,7 @@ def shared(*files: Candidate, room: Capacity = ROOM, evidence: ContentionEvidenc
                                                                   Tables({"restripe": settings})))
 
 
-def stream(*files: Candidate, room: Capacity = ROOM, creates: int = 0,
-           evidence: StripingEvidence = STREAM) -> Plan:
+def stream(*files: Candidate, room: Capacity = ROOM, creates: int = 0, evidence: StripingEvidence = STREAM) -> Plan:
     found = Finding("striping", NOW, "ior.6", "", HDD[:1], "", evidence, ("/d",), subject="stream of ior.6")
     activity = DirectoryActivity("ior.6", "/d", creates=creates, candidates=files)
     return striping.plan(found, evidence, Situation(room, FlashSettings(), [activity]))
@@ -143,8 +142,7 @@ def test_a_flash_component_keeps_its_place() -> None:
 
 
 def test_a_stream_gets_two_to_eight_stripes() -> None:
-    default, move = stream(file(16 * GIB, name="big"), creates=1,
-                           evidence=replace(STREAM, seconds=12_000.0)).actions
+    default, move = stream(file(16 * GIB, name="big"), creates=1, evidence=replace(STREAM, seconds=12_000.0)).actions
     assert " ".join(setstripe_arguments(move.layout)) == "-c 5 -S 4M -p hdd"
     assert " ".join(setstripe_arguments(default.layout)) == "-E 4M -c 1 -p hdd -E -1 -c 5 -S 4M -p hdd"
     lonely = replace(ROOM, pools={**POOLS, "hdd": HDD[:1]})

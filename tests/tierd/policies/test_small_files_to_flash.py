@@ -21,8 +21,7 @@ from tierd.refusal import Reason
 MIB = 1 << 20
 FLASH = ("lustre-OST0000", "lustre-OST0001")
 NOISE = noise()
-FINDING = Finding(
-    "noisy-neighbour", 1000.0, "m.2", "s.1", TARGETS, "…", NOISE, directories=("/proj/in",))
+FINDING = Finding("noisy-neighbour", 1000.0, "m.2", "s.1", TARGETS, "…", NOISE, directories=("/proj/in",))
 PLAIN = Layout((Component(pool="hdd", stripe_count=1, stripe_size=4 * MIB),), composite=False)
 ROOM = Capacity(
     {"flash": FLASH, "hdd": TARGETS},
