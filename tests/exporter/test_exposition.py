@@ -47,7 +47,6 @@ def test_promtool_finds_nothing_to_say(capture, exporter, tree, per_target) -> N
 
 @pytest.mark.parametrize(("accept", "openmetrics"), [
     ("", False),
-    ("text/html", False),
     ("text/plain;version=0.0.4", False),
     ("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", True),
     ("application/openmetrics-text;version=2.0.0", True),

@@ -53,6 +53,8 @@ def test_the_page_names_the_roles_of_the_node(capture, exporter) -> None:
     assert shown.links == ["/metrics", "/-/healthy"]
     assert "script" not in shown.tags
     assert shown.text.count("not run yet") == len(running.scraper.names)
+    running.scrape("osc")
+    assert b"<td>osc</td><td>metrics found</td>" in LandingPage(running.scraper, "/metrics", "/-/healthy").page()
 
 
 def test_a_router_and_nothing_else(grow, exporter) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,11 +36,13 @@ def test_a_policy_of_another_package_may_give_its_numbers_as_a_mapping() -> None
     assert to_json(finding_answer(found))["evidence"] == {"sentence": "it rains", "rain_share": 0.5}
 
 
-def test_a_finding_of_another_kind_is_a_fault() -> None:
-    """It would have no plan, judge or settings, as if it were advice."""
-    runner = PolicyRunner([ConfiguredPolicy(Policy("whet", Common, weather), Common())])
+@pytest.mark.parametrize(("found", "words"), [
+    (SEEN, "its finding has the kind 'wet'"),  # it would have no plan, judge or settings, as if it were advice
+    ("rain", "it finds 'rain', which is no Finding")])
+def test_a_finding_of_another_kind_and_something_else_are_faults(found: Any, words: str) -> None:
+    runner = PolicyRunner([ConfiguredPolicy(Policy("whet", Common, lambda *_: [found]), Common())])
     assert runner.run(View([window(0)])) == ()
-    assert runner.faults == {"whet": "ValueError: its finding has the kind 'wet'"}
+    assert runner.faults == {"whet": f"ValueError: {words}"}
 
 
 @pytest.mark.parametrize(("changed", "words"), [
@@ -60,12 +63,6 @@ def test_a_finding_that_could_not_be_recorded_or_shown_is_a_fault(changed: dict[
     runner.run(View([window(0)]))
     assert [finding.kind for finding in runner.run(View([window(1)]))] == ["dry"]
     assert words in runner.faults["wet"]
-
-
-def test_something_else_than_a_finding_is_a_fault() -> None:
-    runner = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, lambda *_: ["rain"]), Common())])
-    assert runner.run(View([window(0)])) == ()
-    assert runner.faults == {"wet": "ValueError: it finds 'rain', which is no Finding"}
 
 
 def looks(watch: PolicyRunner, count: int) -> list[bool]:

@@ -41,7 +41,6 @@ def test_any_bytes_are_read_or_are_an_error(data: bytes) -> None:
 
 @pytest.mark.parametrize(("text", "words"), [
     (f"{JOB} NaN\n", "impossible value"),
-    (f"{JOB} +Inf\n", "impossible value"),
     (f"{JOB} -1\n", "impossible value"),
     (f"{JOB} \n", "impossible value"),
     (f"{JOB} 1\n{JOB} 2\n", "duplicate series"),

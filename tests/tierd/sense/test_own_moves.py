@@ -114,11 +114,16 @@ class Journal:
         return self.moved
 
 
-def test_io_of_moves_in_the_journal_is_tierds_own() -> None:
-    journal = Journal(10, 25_000_000)
+@pytest.mark.parametrize(("moved", "done", "asked"), [
+    ((10, 25_000_000), 100e6, [1000.0 - BEFORE_SECONDS]),
+    ((0, 0), MIN_BYTES, []),  # a command on a file or two
+])
+def test_io_of_moves_in_the_journal_and_little_io_is_no_other_mover(moved: tuple[int, int], done: float,
+                                                                    asked: list[float]) -> None:
+    journal = Journal(*moved)
     work = OwnJobs(JOBS, journal)
-    assert (work(window(lfs0=100e6)), work.problem) == (frozenset(JOBS), "")
-    assert journal.requested == [1000.0 - BEFORE_SECONDS]
+    assert (work(window(lfs0=done)), work.problem) == (frozenset(JOBS), "")
+    assert journal.requested == asked
 
 
 def test_another_mover_shows_by_more_io_than_own_moves_can_cause() -> None:
@@ -126,13 +131,6 @@ def test_another_mover_shows_by_more_io_than_own_moves_can_cause() -> None:
     work = OwnJobs(JOBS, Journal(2, 1_000_000))
     assert work(window(lfs0=most - 1, tierd0=1.0)) == frozenset(JOBS)
     assert work(window(lfs0=most, tierd0=1.0)) == frozenset()
-
-
-def test_a_command_on_a_file_or_two_is_no_other_mover() -> None:
-    journal = Journal()
-    work = OwnJobs(JOBS, journal)
-    assert (work(window(lfs0=MIN_BYTES)), work.problem) == (frozenset(JOBS), "")
-    assert journal.requested == []
 
 
 def test_another_mover_is_reported_in_the_same_words_until_it_is_quiet_for_five_minutes() -> None:

@@ -75,7 +75,6 @@ def test_rates_become_windows_of_before() -> None:
 @pytest.mark.parametrize(("behave", "words", "matchers"), [
     (matrix(), r"are the rules of alerts/rules/interference\.yml loaded\?", ""),
     (matrix(), r'loaded, and do their series have cluster="x"\?', 'cluster="x"'),
-    (matrix(rate(BYTES, "a", (NOW - 600, 1.0)), warnings=["store b is down"]), "a partial answer", ""),
     (matrix(rate(BYTES, "a", (NOW - 600, -1.0))), "invalid data: .*impossible value", ""),
 ])
 def test_a_bad_answer_is_not_history(behave: Behave, words: str, matchers: str) -> None:
@@ -127,11 +126,9 @@ def test_a_column_that_is_missing_is_no_load() -> None:
     assert "target%3D%22OST0001%22" in second
 
 
-@pytest.mark.parametrize(("series", "words"), [
-    ({"metric": {"column": "write_bytes"}, "values": [[NOW, "NaN"]]}, "impossible value"),
-    ({"metric": {}, "values": [[NOW, "1"]]}, "invalid data")])
-def test_points_that_cannot_be_are_an_error(series: dict[str, Any], words: str) -> None:
-    with liar(matrix(series)) as server, pytest.raises(SourceError, match=words):
+def test_points_of_no_column_are_an_error() -> None:
+    nameless = matrix({"metric": {}, "values": [[NOW, "1"]]})
+    with liar(nameless) as server, pytest.raises(SourceError, match="invalid data"):
         past_rates(api(server.url), JOBS, HOSTILE, NOW - 3600, NOW, 60)
 
 

@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.whatif.past import Kept, Labels, Past, Samples, keeping, past
+from tests.tierd.whatif.past import Kept, Labels, Past, Samples, keeping
+from tests.tierd.whatif.past import past as past
 from tierd.model import Window
 from tierd.sense.exposition import NONROTATIONAL, READ_AT
 from tierd.sense.http_client import SourceError
 from tierd.sense.prometheus_past import PastWindows, Seen, survey
 from tierd.sense.readings import Reading
-
-__all__ = ["past"]
 
 
 def read(api: Kept, past: Past, step_seconds: float = 15.0) -> tuple[list[tuple[Window, Reading]], Seen]:

@@ -18,7 +18,7 @@ import pytest
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
-from tests.tierd.sense.records import records_of
+from tests.tierd.sense.changelogs.test_follow import records_of
 from tierd.clock import SystemClock
 from tierd.sense import watched
 from tierd.sense.changelogs.follow import ChangelogError

@@ -12,7 +12,6 @@ from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog_bytes import encode
 from tests.tierd.sense.clocks import SettableClock
-from tests.tierd.sense.records import records_of
 from tierd.sense.changelogs.follow import (
     LATE_SECONDS,
     MAX_READS,
@@ -22,6 +21,13 @@ from tierd.sense.changelogs.follow import (
     MissingRecordsError,
     TimedCalls,
 )
+from tierd.sense.changelogs.tallies import Tally
+from tierd.sense.freshness import RecordSource
+
+
+def records_of(source: RecordSource) -> Iterator[Record]:
+    """The records of a source, one by one."""
+    return (record for batch in source.batches() if not isinstance(batch, Tally) for record in batch)
 
 
 class Log:

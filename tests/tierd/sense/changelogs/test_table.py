@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.model import MAX_CLIENTS, NamespaceLoad
 from tierd.sense.changelogs.counts import CountTables
-from tierd.sense.changelogs.files import fid_words
+from tierd.sense.changelogs.files import FileTable, fid_words
 from tierd.sense.changelogs.table import ActivityTable, Recent
 from tierd.sense.changelogs.tallies import TallyLimits
 from tierd.sense.paths import PathCache
@@ -255,6 +256,16 @@ def test_counts_that_own_files_do_not_make_each_batch_compact_the_table() -> Non
         known.files.put(row, known.counts.number(known.counts.jobs[f"j.{number}"], place), place, created=True)
         known.settle()
     assert known.compactions <= 4, "each time the table has doubled"
+
+
+def test_a_table_that_has_lost_all_files_knows_none() -> None:
+    table = FileTable()
+    row = table.rows_of(keys := np.array([[7, 1]], np.uint64))
+    table.put(row, 0, 0, created=True)
+    table.present[row] = False
+    table.compact()
+    assert table.has(keys).tolist() == [False]
+    assert table.rows_of(keys).tolist() == [0]
 
 
 def test_a_directory_is_looked_up_once() -> None:
