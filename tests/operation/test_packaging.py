@@ -8,10 +8,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import zipfile
 from fnmatch import fnmatch
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ import pytest
 import yaml
 
 from tests.conftest import Unpack
-from tests.servers import program
+from tests.servers import output_of
 from tierd.act.journal.connection import open_journal
 
 ROOT = Path(__file__).parents[2]
@@ -27,19 +25,14 @@ PACKAGING = ROOT / "packaging"
 PACKAGES = ("lustre-exporter", "lustre-tierd")
 
 
-@cache
-def laid_out_once(package: str) -> tempfile.TemporaryDirectory[str]:
-    """What a package holds besides its environment."""
-    folder = tempfile.TemporaryDirectory()
-    subprocess.run(["sh", "packaging/files.sh", package, folder.name], check=True, cwd=ROOT,
-                   env=os.environ | {"PYTHON": sys.executable})
-    return folder
-
-
-def laid_out(package: str, root: Path) -> Path:
-    """A copy of what a package holds besides its environment, below a folder of its own."""
-    shutil.copytree(laid_out_once(package).name, root, symlinks=True, dirs_exist_ok=True)
-    return root
+@pytest.fixture(scope="module")
+def laid_out(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """What each package holds besides its environment, below a folder of its own. For reading."""
+    made = {package: tmp_path_factory.mktemp(package) for package in PACKAGES}
+    for package, root in made.items():
+        subprocess.run(["sh", "packaging/files.sh", package, root], check=True, cwd=ROOT,
+                       env=os.environ | {"PYTHON": sys.executable})
+    return made
 
 
 def files(root: Path) -> set[str]:
@@ -61,28 +54,27 @@ def listed(package: str) -> list[str]:
     return re.findall(r"(/\S+)$", section, re.MULTILINE)
 
 
-def test_no_file_belongs_to_two_packages(tmp_path: Path) -> None:
-    exporter, tierd = (files(laid_out(package, tmp_path / package)) for package in PACKAGES)
+def test_no_file_belongs_to_two_packages(laid_out: dict[str, Path]) -> None:
+    exporter, tierd = (files(laid_out[package]) for package in PACKAGES)
     assert exporter & tierd == set()
     assert len(exporter) > 10 < len(tierd)
     assert [path for path in exporter if "tierd" in path] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_all_links_of_the_documents_lead_to_files_of_the_package(package: str, tmp_path: Path) -> None:
-    laid_out(package, tmp_path)
-    pages = sorted(tmp_path.rglob("*.md"))
+def test_all_links_of_the_documents_lead_to_files_of_the_package(package: str, laid_out: dict[str, Path]) -> None:
+    pages = sorted(laid_out[package].rglob("*.md"))
     assert len(pages) >= 5
-    wrong = [(str(page.relative_to(tmp_path)), target) for page in pages
+    wrong = [(str(page.relative_to(laid_out[package])), target) for page in pages
              for target in re.findall(r"\]\(([^)\s#]+)[^)]*\)", re.sub(
                  r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL))
              if "://" not in target and not (page.parent / target).exists()]
     assert wrong == []
 
 
-def test_examples_lie_where_the_documentation_names_them(tmp_path: Path) -> None:
+def test_examples_lie_where_the_documentation_names_them(laid_out: dict[str, Path]) -> None:
     """Commands of the quick start and of the READMEs work in the folder of the examples."""
-    share = laid_out("lustre-tierd", tmp_path) / "usr/share/lustre-tierd"
+    share = laid_out["lustre-tierd"] / "usr/share/lustre-tierd"
     named = set()
     for page in ("docs/quickstart.md", "docs/operations.md", "README.md", "packaging/README.md"):
         for line in re.findall(r"^    (?:install|cp|cd|tierd replay) .*$", (ROOT / page).read_text(), re.MULTILINE):
@@ -92,16 +84,16 @@ def test_examples_lie_where_the_documentation_names_them(tmp_path: Path) -> None
     assert [name for name in named if not list(share.glob(f"{name}*"))] == []
 
 
-def test_only_rules_lie_among_the_rules(tmp_path: Path) -> None:
-    rules = laid_out("lustre-tierd", tmp_path) / "usr/share/lustre-tierd/alerts/rules"
+def test_only_rules_lie_among_the_rules(laid_out: dict[str, Path]) -> None:
+    rules = laid_out["lustre-tierd"] / "usr/share/lustre-tierd/alerts/rules"
     assert sorted(path.name for path in rules.iterdir()) == sorted(
         path.name for path in (ROOT / "alerts/rules").glob("*.yml"))
     assert all(path.read_text().count("groups:") == 1 for path in rules.iterdir())
     assert (rules.parent / "alertmanager.yml").is_file()
 
 
-def test_files_that_the_playbook_names_are_in_the_packages(tmp_path: Path) -> None:
-    held = files(laid_out("lustre-tierd", tmp_path)) | files(laid_out("lustre-exporter", tmp_path))
+def test_files_that_the_playbook_names_are_in_the_packages(laid_out: dict[str, Path]) -> None:
+    held = files(laid_out["lustre-tierd"]) | files(laid_out["lustre-exporter"])
     playbook = (ROOT / "packaging/ansible/site.yml").read_text()
     plays = yaml.safe_load(playbook)
     assert [play["hosts"] for play in plays] == ["servers:clients", "monitoring", "tierd", "movers:readers"]
@@ -115,11 +107,11 @@ def test_files_that_the_playbook_names_are_in_the_packages(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_files_that_units_name_are_in_their_own_package(package: str, tmp_path: Path) -> None:
-    held = files(laid_out(package, tmp_path))
+def test_files_that_units_name_are_in_their_own_package(package: str, laid_out: dict[str, Path]) -> None:
+    held = files(laid_out[package])
     programs = {line.partition(" =")[0] for line in (ROOT / "setup.cfg").read_text().splitlines()
                 if re.match(r"[\w-]+ = lustre_tierd\.programs:\w+", line.strip())}
-    for unit in tmp_path.glob("usr/lib/systemd/system/*"):
+    for unit in laid_out[package].glob("usr/lib/systemd/system/*"):
         text = unit.read_text()
         for folder, name in re.findall(r"^Exec(?:Start|StartPre)=(/opt/[\w-]+)/bin/(\S+)", text, re.MULTILINE):
             assert folder == f"/opt/{package}"
@@ -134,8 +126,8 @@ def test_files_that_units_name_are_in_their_own_package(package: str, tmp_path: 
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_settings_survive_an_upgrade(package: str, tmp_path: Path) -> None:
-    held = files(laid_out(package, tmp_path))
+def test_settings_survive_an_upgrade(package: str, laid_out: dict[str, Path]) -> None:
+    held = files(laid_out[package])
     conffiles = (PACKAGING / "debian" / package / "conffiles").read_text().split()
     assert sorted(conffiles) == sorted(path for path in held if path.startswith("/etc/"))
     spec = (PACKAGING / "lustre-tierd.spec").read_text()
@@ -143,8 +135,8 @@ def test_settings_survive_an_upgrade(package: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_spec_file_lists_what_is_there(package: str, tmp_path: Path) -> None:
-    held, named = files(laid_out(package, tmp_path)), listed(package)
+def test_the_spec_file_lists_what_is_there(package: str, laid_out: dict[str, Path]) -> None:
+    held, named = files(laid_out[package]), listed(package)
     assert f"/opt/{package}" in named
 
     def belongs(path: str, name: str) -> bool:
@@ -411,10 +403,7 @@ def test_prometheus_takes_its_settings(tmp_path: Path) -> None:
             given, place = CONTAINERS / source, tmp_path / target.removeprefix("/etc/prometheus/")
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(given, place) if given.is_dir() else shutil.copy(given, place)
-    checked = subprocess.run([program("promtool"), "check", "config", str(tmp_path / "prometheus.yml")],
-                             capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stderr
-    assert "rules found" in checked.stdout
+    assert "rules found" in output_of("promtool", "check", "config", tmp_path / "prometheus.yml")
 
 
 def test_grafana_finds_its_first_board() -> None:
