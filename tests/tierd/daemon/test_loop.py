@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
-from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import Site
 from tierd.act.journal.writer import Judgements
 from tierd.acts import ActKind
 from tierd.model import Action
@@ -57,8 +57,7 @@ def test_a_file_that_has_grown_since_the_plan_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("why", ["mover", "claim", "nats", "changelog", "pause", "pause file", "stale", "blind"])
-def test_queued_acts_wait_whatever_holds_them_back(
-        reading: Site, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_queued_acts_wait_whatever_holds_them_back(reading: Site, why: str) -> None:
     daemon, state = reading.service.daemon, reading.service.gate.operating_state
     reading.cluster.advance(2.0)  # the limits allow some
     assert daemon.may_begin
@@ -74,5 +73,5 @@ def test_queued_acts_wait_whatever_holds_them_back(
         daemon.log.fault(why, "of this test")
     assert (daemon.may_begin, daemon.move(5.0), daemon._allowed()) == (why == "changelog", 0, not verdicts_too)
     word = {"pause": "PAUSED", "pause file": "HELD"}.get(why, "CANNOT ACT")
-    assert shown(capsys, "status", site=reading).startswith(f"{word}: ")
-    assert f">{word}</span>" in fetched(reading, "/")[1]
+    assert reading.shown("status").startswith(f"{word}: ")
+    assert f">{word}</span>" in reading.fetched("/")[1]
