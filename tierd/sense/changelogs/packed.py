@@ -246,7 +246,8 @@ def counted_records(records: Records, nids: Callable[[Words], Ints], nid: Callab
     name_bytes, opened, regular = _head(words[:, 0], words[:, _EXTRA])
     named = words.view(_KEYS)[:, 0]
     columns: dict[str, NDArray[Any]] = {
-        name: named[name].copy().view(np.uint64).reshape(len(named), -1) for name in _KEYS.names or ()}
+        name: named[name].copy().view(np.uint64).reshape(len(named), _KEYS[name].itemsize // 8)
+        for name in _KEYS.names or ()}
     columns |= {
         "kind": (words[:, 0] >> 32).astype(np.int64), "time": records.times,
         "mode": np.where(opened, words[:, _OPEN_MODE] & 0xFFFFFFFF, 0).astype(np.int64),
