@@ -331,8 +331,8 @@ class MoveQueue:
             return each, wait
         try:
             each = self._examined(each)
-        except (FileNotFoundError, Stale):  # no act, and nothing to spend budget on
-            return each, Outcome.GONE
+        except (FileNotFoundError, Stale):  # no act, no budget; but after an unmount everything looks removed
+            return each, self.guard.blocked_by() or Outcome.GONE
         if each.before is not None and in_sync(each.before) and (
                 same_shape(each.before, each.action.layout) or has_more_stripes(each.before, each.action)):
             return each, Outcome.ALREADY

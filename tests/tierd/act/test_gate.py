@@ -176,6 +176,15 @@ def test_a_dry_run_looks_as_closely_as_a_move_and_changes_nothing(tmp_path: Path
     assert world.port.defaults["/d"] == HDD
 
 
+def test_moves_wait_while_nothing_is_mounted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.gate.queue.guard = OptedOut()
+    world.submit("/gone")
+    with monkeypatch.context() as unmounted:
+        unmounted.setattr(world.gate.queue.guard, "blocked_by", lambda: Refusal(Reason.CLAIM_UNREADABLE, "no mount"))
+        assert (world.pump(), world.gate.waiting) == ({}, 1)
+    assert world.pump() == {"gone": 1}
+
+
 def test_the_pause_file_is_seen_between_two_files_of_a_batch(world: World) -> None:
     world.submit(*world.files(10))
     world.calls.before = just_before("swap_and_close", world.pause.touch, occurrence=3)
