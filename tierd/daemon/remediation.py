@@ -294,7 +294,7 @@ MAX_ADVICE = 4
 MAX_TRIES_IN_USE = 2
 """Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file for nothing."""
 UNCONFIRMED = Refusal(Reason.UNCONFIRMED, "the newest window did not confirm the finding, so no act starts")
-NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
+NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "new files need no other layout, and there is no file to move")
 
 
 @dataclass(frozen=True, slots=True)

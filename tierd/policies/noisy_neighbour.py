@@ -146,7 +146,8 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
         return Plan((), tuple(why.about(where) for why in (refusal, choice.refused) if why))
     layout = choice.layout
     actions = []
-    if not plans.covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
+    if activity.creates and not plans.covers(
+            capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
         outgrown = (f"; {count_of(activity.outgrown, 'file')} outgrew the present first component"
                     if activity.outgrown else "")
         actions.append(plans.new_default(

@@ -75,6 +75,8 @@ def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() ->
     (replace(ROOM, avail_bytes={"flash": 10 << 30, "hdd": 0}), ACTIVITY, Reason.NO_ROOM, "GB free, and the job fills"),
     (ROOM, replace(ACTIVITY, sizes=(MIB,) * 50 + (30 * MIB,) * 50), Reason.SIZES_MIXED, "would split"),
     (ROOM, replace(ACTIVITY, sizes=(1 << 30,) * 50), Reason.NOT_SMALL, "not small files"),
+    (ROOM, replace(ACTIVITY, directory="[0x200000402:0x1:0x0]"), Reason.NO_PATH, "its path is not known"),
+    (ROOM, replace(ACTIVITY, directory="/"), Reason.ROOT_DIRECTORY, "keeps its default layout"),
 ])
 def test_refuses_with_a_reason(room: Capacity, activity: DirectoryActivity, reason: Reason, sentence: str) -> None:
     plan = decide(FINDING, NOISE, [activity], room, FlashSettings())
@@ -83,14 +85,8 @@ def test_refuses_with_a_reason(room: Capacity, activity: DirectoryActivity, reas
     assert plan.refusals[0].reason is reason
 
 
-@pytest.mark.parametrize("place", ["[0x200000402:0x1:0x0]", "/"])
-def test_a_directory_without_a_path_or_the_root_is_left_alone(place: str) -> None:
-    plan = decide(replace(FINDING, directories=(place,)), NOISE, [replace(ACTIVITY, directory=place)], ROOM,
-                  FlashSettings())
-    assert (plan.actions, len(plan.refusals)) == ((), 1)
-
-
-def test_a_layout_that_covers_the_files_already_is_not_set_again() -> None:
+def test_no_layout_is_set_where_one_covers_the_files_already_or_the_job_creates_none() -> None:
+    assert decide(FINDING, NOISE, [replace(ACTIVITY, creates=0, write_opens=100)], ROOM, FlashSettings()).actions == ()
     covering = Layout((Component(0, 4 * MIB, "flash"), Component(4 * MIB, None, "hdd")))
     room = replace(ROOM, default_layouts={"/proj/in": covering})
     assert decide(FINDING, NOISE, [ACTIVITY], room, FlashSettings()).actions == ()
