@@ -94,7 +94,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
         if order.kind == OrderKind.SUBMISSION and path != order.path:
             why = Refusal(Reason.IS_DIRECTORY, "the path is a directory: submit files one by one")
         elif now() > until:
-            why = Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")
+            why = Refusal(Reason.OUT_OF_TIME, "this file and all further ones: the time of one order is over; split it")
         elif isinstance(made, Refusal):
             found.left_out[made] += 1
         elif len(found.actions) >= order.most_files or size_bytes + status.size_bytes > order.most_bytes:

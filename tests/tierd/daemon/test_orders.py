@@ -192,7 +192,7 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, monk
         assert "would queue 2 files" in site.shown("promote", "/proj/keep", "--preview")
     with monkeypatch.context() as slow:
         slow.setattr("tierd.daemon.changes.ORDER_LOOKUP_SECONDS", -1.0)
-        assert "the time limit of one order is reached; split the order" in site.failed("promote", "/proj/keep")
+        assert "the time of one order is over; split it" in site.failed("promote", "/proj/keep")
     site.filesystem.set_xattr("/proj/keep", "user.tierd", b"off")
     site.shown("promote", "/proj/keep")
     site.run(until=10)
