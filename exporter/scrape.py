@@ -98,7 +98,7 @@ MAX_NAMED_PARAMETERS = 3
 CHECK_SHARE = 1 / 4
 """Share of a turn between two checks of a read, after which it counts as hanging."""
 SHORTEST_CHECK_SECONDS = 0.1
-"""Shortest such time (a choice): a read on a busy node takes tens of milliseconds. Else, the next pass checks."""
+"""Shortest such time: a read on a busy node takes tens of milliseconds. With less, the next pass checks. A choice."""
 TURN_SHARE = 1 / 8
 """Share of the remaining time for which a collector delays the next one. Some time remains even if many hang."""
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout.model import Component, Layout
+from lustre.layout.model import Layout
+from tests.acceptance.conftest import engine_of
 from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
 from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult
 
@@ -32,18 +33,15 @@ def written(place: Path, size: int = 5000) -> Path:
     return place
 
 
-def test_no_such_pool_and_an_empty_one(site: Site, engine: Mover, directory: Path,
-                                       request: pytest.FixtureRequest) -> None:
+def test_no_such_pool_an_empty_one_and_too_few_targets(site: Site, engine: Mover, directory: Path,
+                                                       request: pytest.FixtureRequest) -> None:
     place = written(directory / "a")
     assert refused(engine, site, place, site.in_pool("nosuch")).reason == "no-such-pool"
     empty = request.config.getoption("--empty-pool")
     if empty:
         assert refused(engine, site, place, site.in_pool(empty)).reason == "empty-pool"
-
-
-def test_more_stripes_than_targets(site: Site, engine: Mover, directory: Path) -> None:
     count = len(site.filesystem.pools()[site.flash]) + 1
-    assert refused(engine, site, written(directory / "a"), site.in_pool(site.flash, count)).reason == "wanted-layout"
+    assert refused(engine, site, place, site.in_pool(site.flash, count)).reason == "wanted-layout"
 
 
 @pytest.mark.parametrize(("flag", "reason"), [("+i", "immutable"), ("+a", "append-only")])
@@ -144,22 +142,22 @@ def test_the_owners_quota(site: Site, engine: Mover, directory: Path, request: p
         site.lfs("setquota", "-u", user, "-b", "0", "-B", "0", "-i", "0", "-I", "0", site.mount.path)
 
 
-def test_a_full_pool(site: Site, engine: Mover, directory: Path, request: pytest.FixtureRequest) -> None:
+def test_a_full_pool(site: Site, request: pytest.FixtureRequest) -> None:
+    """Filled once for both engines: Lustre takes a while to use a pool again after its files were removed."""
     if not request.config.getoption("--fill-flash-pool"):
         pytest.skip("no --fill-flash-pool")
+    directory = site.directory("full", mdt=site.mdt_count - 1)
     place = written(directory / "a", 32 * MIB)
     digest = checksum(place)
-    fillers = []
     try:
-        for index, target in enumerate(site.filesystem.pools()[site.flash]):
-            filler = directory / f"filler{index}"
+        for target in site.filesystem.pools()[site.flash]:
+            filler = directory / f"filler-{target}"
             site.lfs("setstripe", "-p", site.flash, "-c", "1", "-i", str(int(target[-4:], 16)), str(filler))
-            fillers.append(filler)
-            subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4M", "oflag=direct"], check=False,
-                           capture_output=True)
-        outcome = refused(engine, site, place, Layout((Component(pool=site.flash),), composite=False))
-        assert outcome.reason in {"room", "no-space"}
-        assert checksum(place) == digest
+            subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4M", "oflag=direct", "status=none"], check=False)
+        for name in ("lfs", "lease"):
+            outcome = refused(engine_of(site, name), site, place, site.in_pool(site.flash))
+            assert outcome.reason in {"room", "no-space"}
+            assert checksum(place) == digest
     finally:
-        for filler in fillers:
+        for filler in directory.glob("filler-*"):
             filler.unlink()

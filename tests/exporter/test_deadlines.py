@@ -349,7 +349,6 @@ def test_what_hangs_counts_in_the_next_pass_if_this_one_is_short_and_too_many_fa
     """A busy node needs a moment for every read, and the last collectors of a pass have no more."""
     root = grow(targets())
     scraper = scraper_of(tree_of(root), "osc", deadline=0.5)
-    scraper.run()
     full = [("osc", f"x{number}", "stats") for number in range(MAX_HANGING)]
     place = root / DEBUG_OSC.format(1, "stats")
     place.unlink()
@@ -357,8 +356,7 @@ def test_what_hangs_counts_in_the_next_pass_if_this_one_is_short_and_too_many_fa
     scraper.run()
     assert "not finished" in scraper.outcomes["osc"].reason
     assert scraper.memory.parameters.hanging.all() == []
-    for reading in full:
-        assert scraper.memory.parameters.hanging.add(reading)
+    assert all(map(scraper.memory.parameters.hanging.add, full))
     scraper.run()
     assert "still reading" in scraper.outcomes["osc"].reason
     scraper.memory.parameters.hanging.remove(full.pop())
