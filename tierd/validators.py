@@ -6,6 +6,7 @@ Building a validator takes milliseconds, so each is built once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import TIMEOUT_MAX
 from typing import Annotated, Any, TypeVar
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -20,10 +21,13 @@ Ratio = Annotated[float, Gt(1)]
 Share = Annotated[float, Gt(0), Lt(1)]
 ShareOrNone = Annotated[float, Ge(0), Lt(1)]
 ShareOrAll = Annotated[float, Gt(0), Le(1)]
-Bytes = Annotated[int, Gt(0)]
-Count = Annotated[int, Ge(0)]
-AtLeastOne = Annotated[int, Ge(1)]
-AtLeastTwo = Annotated[int, Ge(2)]
+Seconds = Annotated[float, Ge(0.01), Le(TIMEOUT_MAX)]
+"""What a thread can wait. With less than the lower bound, a choice, it would do nothing but wake."""
+Whole = Annotated[int, Le(2**63 - 1)]  # for SQLite and the kernel
+Bytes = Annotated[Whole, Gt(0)]
+Count = Annotated[Whole, Ge(0)]
+AtLeastOne = Annotated[Whole, Ge(1)]
+AtLeastTwo = Annotated[Whole, Ge(2)]
 Switch = Annotated[bool, Strict()]
 T = TypeVar("T")
 _validators: dict[type[Any], TypeAdapter[Any]] = {}

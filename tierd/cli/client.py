@@ -272,15 +272,22 @@ def moves_left(status: StatusAnswer) -> int:
     return status.waiting_moves + status.waiting_orders
 
 
-def positive(text: str) -> int:
-    """Parse a count of at least 1."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return number
+def number_from(least: float, to: float, read: Callable[[str], float], words: str) -> Callable[[str], float]:
+    """A parser of an option's number in this range, in which "nan" and infinite numbers are not."""
+    def parse(text: str) -> float:
+        try:
+            number = read(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number <= to:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {words}")
+        return number
+
+    return parse
+
+
+positive = number_from(1, sys.maxsize, int, "a whole number of at least 1")
+seconds = number_from(0, 31_622_400, float, "a number of seconds from 0 to a year")
 
 
 ZONE: ContextVar[tzinfo | None] = ContextVar("ZONE", default=None)

@@ -12,7 +12,7 @@ import sys
 from lustre.layout.size import parse_size
 from tierd.acts import OrderKind, name_of
 from tierd.cli import client
-from tierd.cli.client import positive
+from tierd.cli.client import number_from, positive
 from tierd.daemon.answers import DESTINATIONS, DrainPlanAnswer, DrainRow, DrainsAnswer, OrderAnswer, StagingsAnswer
 from tierd.text import bytes_text, count_of, duration_text, first_names, percent, quoted, rate_text
 
@@ -63,15 +63,7 @@ def nonempty_path(path: str) -> str:
     return path
 
 
-def size_bytes_of(text: str) -> int:
-    """Parse a size of at least 1 byte in the notation of ``lfs``."""
-    try:
-        size_bytes = parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if size_bytes < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is less than 1 byte")
-    return size_bytes
+size_bytes_of = number_from(1, sys.maxsize, parse_size, "a size of at least 1 byte, as of lfs: 4096, 64M, 2T")
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from simulator.scenarios.scenario import Scenario, ScenarioError, library, names, parse
 from simulator.tables import Place, sentence
-from tierd.cli.client import bar, positive
+from tierd.cli.client import bar, positive, seconds
 from tierd.config.files import nearest_line
 from tierd.config.load import load
 from tierd.daemon.process import error_text
@@ -36,7 +36,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     simulate.add_argument("scenario", metavar="SCENARIO", help="TOML file, or name of a scenario of the library")
     simulate.add_argument("--policy", type=Path, metavar="FILE",
                           help="configuration file of tierd (default: built-in defaults)")
-    simulate.add_argument("--tierd-starts", type=float, default=0.0, metavar="SECONDS",
+    simulate.add_argument("--tierd-starts", type=seconds, default=0.0, metavar="SECONDS",
                           help="virtual time at which tierd starts (default: 0, before all jobs)")
     simulate.add_argument("--no-policy", action="store_true", help="skip the run with tierd")
     simulate.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the results as JSON")

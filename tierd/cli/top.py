@@ -18,7 +18,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "Show the targets and jobs of the last cycle, and interference between jobs. Keys sort, filter, and open a "
         "target or job; ? lists them. A narrow terminal shows fewer columns. A file, a pipe or a dumb terminal gets "
         "one screen with the busiest.")
-    top.add_argument("--interval", type=float, default=2.0, metavar="SECONDS",
+    top.add_argument("--interval", type=client.seconds, default=2.0, metavar="SECONDS",
                      help="refresh interval (default: %(default)s)")
     top.add_argument("--once", action="store_true", help="print one screen and exit")
     top.add_argument("--replay", type=client.moment_option, metavar="TIME",

@@ -20,6 +20,7 @@ from tierd.acts import ActKind
 from tierd.model import Table
 from tierd.policies.registry import acted_on_by_default
 from tierd.refusal import Reason, Refusal
+from tierd.validators import Seconds
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MINUTES_A_DAY = 24 * 60
@@ -133,7 +134,7 @@ class Rate:
 class Limits(Rate):
     """Maximum rates of moves."""
 
-    burst_seconds: Annotated[float, Gt(0)] = 2.0
+    burst_seconds: Seconds = 2.0
     """Size of the token bucket: moves may use the rates of this many seconds at once."""
     per_pool: Rate = field(default_factory=Rate)
     """Limit for each pool, for reads from it and writes to it together."""
@@ -157,7 +158,7 @@ class ClaimSettings(Table):
 
     folder: Annotated[str, text_like(r"(?!(?:.*/)?\.\.?(?:/|$)).*[^/].*", "name a folder of its own")] = "/.tierd"
     """Path below the root of the file system, for root only. All its tierd daemons must use the same folder."""
-    expiry_seconds: Annotated[float, Ge(10)] = 45.0
+    expiry_seconds: Annotated[Seconds, Ge(10)] = 45.0
     """Another tierd takes over a claim that was not renewed for this time. Its holder stops after half of it."""
 
 
@@ -187,7 +188,7 @@ class MoverSettings(Table):
     """Name or path of the program ``lfs``."""
     library: str = "liblustreapi.so.1"
     """The shared library of Lustre, for ``lease``. A name without a path is searched as the dynamic linker does."""
-    timeout_seconds: Annotated[float, Gt(0)] = 600.0
+    timeout_seconds: Seconds = 600.0
     """Time after which a process of ``lfs`` is killed. Its unfinished files stay as they were."""
     at_once: Annotated[int, Ge(1)] = 4
     """Engines that run at the same time. A file waits for loaded targets most of its time, so one engine moves little.

@@ -65,7 +65,8 @@ def value_at(values: object, location: Sequence[int | str]) -> object:
     """
     found: Any = values
     for part in location:
-        if part not in (range(len(found)) if isinstance(found, list) else found if isinstance(found, Mapping) else ()):
+        inside = range(len(found)) if isinstance(found, list | tuple) else found if isinstance(found, Mapping) else ()
+        if part not in inside:
             return None
         found = found[part]
     value: object = found

@@ -181,17 +181,10 @@ def validated(of: type[T], values: object, above: tuple[str, ...], problems: lis
                     remove_at(rest, place)
             else:
                 made = of()
-    problems += [("float_type", (*above, *place), "", value) for place, value in leaves(values)
-                 if isinstance(value, bool) and place not in wrong and is_number_at(made, place)]  # true would be 1
+    taken = validator.dump_python(made)
+    problems += [("float_type", (*above, *place), "", value) for place, value in leaves(values)  # true would be 1
+                 if isinstance(value, bool) and place not in wrong and type(value_at(taken, place)) in {int, float}]
     return made
-
-
-def is_number_at(made: object, place: Sequence[int | str]) -> bool:
-    """Whether the setting at a place in a table is a number."""
-    for part in place:
-        made = (made.get(part) if isinstance(made, Mapping) else getattr(made, part, None) if isinstance(part, str)
-                else made[part] if isinstance(made, tuple) and part < len(made) else None)
-    return isinstance(made, int | float) and not isinstance(made, bool)
 
 
 def remove_at(values: dict[str, Any], location: Sequence[int | str]) -> None:
@@ -255,20 +248,18 @@ def describe_problem(kind: str, location: Sequence[int | str], message: str, val
     where = dotted(location)
     if kind in UNKNOWN:
         return f"{where}: unknown setting" + (f"; known here: {', '.join(known)}" if known else "")
-    words = PLAIN.get(kind) or re.sub(r"^Input should be", "must be", message.removeprefix("Value error, "))
+    plain = PLAIN.get(re.sub(r"_(type|parsing|from_float)$", "", kind))
+    words = plain or re.sub(r"^Input should be", "must be", message.removeprefix("Value error, "))
     hidden = isinstance(value, dict | list | tuple) or repr(value) in words or has_credentials(str(value))
     return f"{where}: {words}{'' if hidden else f' (it is {value!r})'}"
 
 
 PLAIN = {
-    "bool_type": "write true or false, without quotes", "bool_parsing": "write true or false, without quotes",
-    "float_type": "write a number", "float_parsing": "write a number", "int_type": "write a whole number",
-    "int_parsing": "write a whole number", "int_from_float": "write a whole number",
-    "string_type": "write text in quotes", "tuple_type": "write a list in brackets",
-    "frozen_set_type": "write a list in brackets", "dict_type": "this is a table", "dataclass_type": "this is a table",
-    "missing": "this setting is needed here",
+    "bool": "write true or false, without quotes", "float": "write a number", "int": "write a whole number",
+    "string": "write text in quotes", "tuple": "write a list in brackets", "frozen_set": "write a list in brackets",
+    "dict": "this is a table", "dataclass": "this is a table", "missing": "this setting is needed here",
 }
-"""Sentences for the mistakes that pydantic words for programmers, by its kind of error."""
+"""Sentences for the mistakes that pydantic words for programmers, by its kind of error without the last word."""
 
 
 def known_settings(location: Sequence[int | str], known: Sequence[Policy]) -> list[str]:

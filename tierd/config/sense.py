@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge
 from pydantic import AfterValidator
 
 from tierd.config.act import WholePath, text_like
 from tierd.model import Table
+from tierd.validators import Bytes, Seconds
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class ServerAccess(Table):
     cert_file: str = ""
     """Client certificate (PEM), if the server requires one."""
     key_file: str = ""
-    max_bytes: Annotated[int, Gt(0)] = 64 << 20
+    max_bytes: Bytes = 64 << 20
     """Maximum length of an answer; a longer one is refused."""
 
 
@@ -45,7 +46,7 @@ class PrometheusSettings(Table):
     """``http://prometheus:9090``, with its path prefix if it has one. Empty: it is not used."""
     matchers: str = ""
     """More label matchers, for a Prometheus of several clusters: ``cluster="a"``."""
-    lookback_seconds: Annotated[float, Ge(10)] = 75.0
+    lookback_seconds: Annotated[Seconds, Ge(10)] = 75.0
     """Range of the samples in a query: two and a half scrape intervals."""
     access: ServerAccess = field(default_factory=lambda: ServerAccess(max_bytes=32 << 20))
     learn_seconds: Annotated[float, Ge(0)] = 86400.0
@@ -125,9 +126,9 @@ class SenseSettings(Table):
     """Names of exporters: ``_lustre-exporter._tcp.example.org`` (SRV), ``oss.example.org:9169`` (A and AAAA)."""
     exporter_access: ServerAccess = field(default_factory=ServerAccess)
     prometheus: Prometheus = field(default_factory=PrometheusSettings)
-    stale_seconds: Annotated[float, Gt(0)] = 90.0
+    stale_seconds: Seconds = 90.0
     """Maximum age of counters and records; tierd does not act on older ones."""
-    skew_seconds: Annotated[float, Gt(0)] = 30.0
+    skew_seconds: Seconds = 30.0
     """Maximum clock difference of a source to this node; tierd does not act on a source beyond it."""
     watch: dict[WholePath, str] = field(default_factory=dict)
     """Single-client mode: directories (from the root of the file system) watched with inotify in place of changelogs,
@@ -138,8 +139,8 @@ class SenseSettings(Table):
     """Reader registered on each MDT (``cl1``), for which tierd clears processed records. Without one it clears none."""
     clients: tuple[Url, ...] = ()
     """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is always read."""
-    cycle_seconds: Annotated[float, Gt(0)] = 5.0
-    timeout_seconds: Annotated[float, Gt(0)] = 15.0
+    cycle_seconds: Seconds = 5.0
+    timeout_seconds: Seconds = 15.0
     """Limit of the time of an exporter's answer. What comes after ``wait_seconds`` counts in the next cycle."""
 
     @property

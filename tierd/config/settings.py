@@ -15,7 +15,7 @@ from functools import cached_property
 from ipaddress import ip_address
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Le, Lt
 from pydantic import AfterValidator, BeforeValidator, InstanceOf, Strict
 
 from tierd.config.act import (
@@ -37,6 +37,7 @@ from tierd.integrations.registry import default_settings
 from tierd.model import Table
 from tierd.policies.protocol import ConfiguredPolicy, Tables
 from tierd.policies.registry import default_policies, default_tables
+from tierd.validators import Seconds
 from tierd.verify import judgement as verify
 
 
@@ -162,11 +163,11 @@ class ClusterSettings(Table):
     """Key of ``cert_file``."""
     replicas: Literal[1, 3, 5] = 3
     """NATS servers that store each message. 1 suits a single server, for tests."""
-    timeout_seconds: Annotated[float, Gt(0), Le(60)] = 5.0
+    timeout_seconds: Annotated[Seconds, Le(60)] = 5.0
     """Time to wait for an answer of NATS. After it, the result of the request is unknown."""
-    ack_wait_seconds: Annotated[float, Ge(1)] = 20.0
+    ack_wait_seconds: Annotated[Seconds, Ge(1)] = 20.0
     """Time without a sign of a mover after which NATS gives its message to another mover."""
-    deadline_seconds: Annotated[float, Ge(5)] = 60.0
+    deadline_seconds: Annotated[Seconds, Ge(5)] = 60.0
     """Time after which no mover begins a file of a message, or exchanges its layout. The leader then checks it."""
 
     @property
@@ -180,7 +181,7 @@ class ReaderSettings(Table):
 
     enabled: Annotated[bool, Strict()] = False
     """Whether the leader takes changelog records from readers instead of reading the changelogs itself."""
-    window_seconds: Annotated[float, Gt(0), Le(60)] = 5.0
+    window_seconds: Annotated[Seconds, Le(60)] = 5.0
     """Time between two tallies of an MDT."""
     lease_seconds: Annotated[float, Ge(5), Le(300)] = 10.0
     """A reader that has not renewed its lease of an MDT for this time loses it to another reader."""
@@ -217,7 +218,7 @@ class Settings(Table):
     limits: GeneralLimits = field(default_factory=GeneralLimits)
     own_jobs: tuple[str, ...] = ("lfs.0", "tierd.0")
     """Job ids of tierd's own moves, which do not count as activity."""
-    history_seconds: Annotated[float, Gt(0)] = 1800.0
+    history_seconds: Seconds = 1800.0
     """History from which the usual throughput of a stream is taken."""
 
     @cached_property

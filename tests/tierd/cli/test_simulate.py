@@ -315,14 +315,16 @@ def test_an_interrupted_evaluation_prints_what_is_complete(
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    (["--workload", "noise"], "no workload 'noise'; known: all, usual, hard, placement, another stream"),
-    (["--processes", "0"], "'0' is not a whole number of at least 1"),
-    (["--json", "--markdown"], "not allowed with argument"),
+    (["evaluate", "--workload", "noise"], "no workload 'noise'; known: all, usual, hard, placement, another stream"),
+    (["evaluate", "--processes", "0"], "'0' is not a whole number of at least 1"),
+    (["evaluate", "--json", "--markdown"], "not allowed with argument"),
+    (["simulate", "noisy-neighbour", "--tierd-starts", "nan"], "'nan' is not a number of seconds from 0 to a year"),
+    (["top", "--interval", "-1"], "'-1' is not a number of seconds from 0 to a year"),
 ])
-def test_wrong_options_of_an_evaluation_are_named(
+def test_wrong_options_are_named(
     capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["evaluate", *arguments])
+        main(arguments)
     assert ended.value.code == 2
     assert says in capsys.readouterr().err

@@ -229,6 +229,8 @@ REFUSED = [
     ('[sense.exporter_access]\nuser = "u"\npassword_file = "/x"\ntoken_file = "/t"', 4,
      "not both: remove one of the two"),
     ('[sense.exporter_access]\nkey_file = "/x"', 2, "a key needs its certificate: set cert_file"),
+    ("[sense]\ncycle_seconds = 0.0001", 2, "sense.cycle_seconds: must be greater than or equal to 0.01 (it is 0.0001)"),
+    ("[claim]\nexpiry_seconds = 1e300", 2, "claim.expiry_seconds: must be less than or equal to 922"),
     ("[sense]\ntimeout_seconds = 90", 2, "timeout_seconds = 90 must be shorter than stale_seconds = 90"),
     ("[sense]\nstale_seconds = 5", 2, "every reading would be too old: cycle_seconds = 5 must be shorter"),
     ('[cold_to_disk]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),

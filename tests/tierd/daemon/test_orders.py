@@ -175,7 +175,7 @@ def test_an_empty_path_is_a_slip_and_not_the_present_folder(site: Site, capsys: 
 def test_an_order_of_no_bytes_is_a_slip(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["promote", "/proj", "--max-bytes", "0"])
-    assert "'0' is less than 1 byte" in capsys.readouterr().err
+    assert "'0' is not a size of at least 1 byte" in capsys.readouterr().err
 
 
 def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

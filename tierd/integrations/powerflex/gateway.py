@@ -33,6 +33,7 @@ from annotated_types import Gt
 from tierd.config.sense import ServerAccess, asks_http
 from tierd.model import Table
 from tierd.sense.http_client import HttpClient, SourceError, StatusError, read_secret
+from tierd.validators import Seconds
 
 Json = Mapping[str, object]
 _OST = re.compile(r"([^/\s]+-)?OST[0-9a-f]{4}")
@@ -68,9 +69,9 @@ class PowerFlexSettings(Table):
     """CA certificates (PEM) for the gateway's certificate; empty: the system's certificates."""
     volumes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Targets on each volume: ``{"ost0" = ["OST0000"]}``."""
-    timeout_seconds: Annotated[float, Gt(0)] = 10.0
+    timeout_seconds: Seconds = 10.0
     """Time limit of one answer."""
-    stale_seconds: Annotated[float, Gt(0)] = 180.0
+    stale_seconds: Seconds = 180.0
     """Age of the last answer above which tierd does not know whether a rebuild runs."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
     """Rate from which a rebalance counts as work that slows applications. A rebuild always counts."""

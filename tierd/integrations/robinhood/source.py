@@ -27,6 +27,7 @@ from tierd.model import Candidate, DirectoryActivity, Table
 from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError, read_secret
 from tierd.sense.paths import join
+from tierd.validators import Seconds
 
 PAGE_ROWS = 500
 CHECK_SECONDS = 60.0
@@ -59,7 +60,7 @@ class RobinhoodSettings(Table):
     """CA certificates (PEM) for the server's certificate; empty: TLS is not required, no certificate is verified."""
     max_files: Annotated[int, Gt(0)] = 5000
     """Maximum number of files of one directory."""
-    statement_seconds: Annotated[float, Gt(0)] = 5.0
+    statement_seconds: Seconds = 5.0
     """Time after which the server aborts a statement."""
     stale_seconds: Annotated[float, Ge(0)] = 2 * 86400.0
     """Maximum age of the rows, by the last scan or changelog record that the database names."""

@@ -26,7 +26,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Gt
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from pydantic import AfterValidator
 
@@ -37,6 +36,7 @@ from tierd.integrations.protocol import Integration, SchedulerJob, Site, Source,
 from tierd.model import Table
 from tierd.sense.http_client import HttpClient, SourceError, one_line, read_secret
 from tierd.text import printable
+from tierd.validators import Bytes, Seconds
 
 MAX_JOBS = 4096
 """Jobs that tierd remembers. The one that was asked for longest ago is forgotten."""
@@ -68,8 +68,8 @@ class SlurmSettings(Table):
     job_id: str = r"(\d+)(?:_(?:\d+|\[\]))?"
     """Regular expression for a whole job id of Lustre. Its first group is the number of Slurm's job. For
     ``jobid_name=%e.%j``: ``.+\\.(\\d+)``. A task of an array may be ``1234_7``; ``1234_[]`` is tierd's name for all."""
-    timeout_seconds: Annotated[float, Gt(0)] = 20.0
-    max_bytes: Annotated[int, Gt(0)] = 64 << 20
+    timeout_seconds: Seconds = 20.0
+    max_bytes: Bytes = 64 << 20
     """Maximum length of an answer; a longer one is refused. ``sacct`` gives only the jobs that tierd shows."""
 
 
