@@ -118,10 +118,8 @@ def status_lines(answer: answers.StatusAnswer | answers.StandbyAnswer) -> list[s
         leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "no leader"
         return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {why}" for why in answer.faults.values()),
                 f"{copy_text(answer)} (message {answer.position})"]
-    lines = [headline(answer)]
-    lines += [f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes]
-    lines += fault_lines(answer)
-    lines += [f"source {source.name}: {source.state}" for source in answer.sources]
+    lines = [headline(answer), *(f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes),
+             *fault_lines(answer), *(f"source {source.name}: {source.state}" for source in answer.sources)]
     age = f", {duration_text(answer.time - answer.last_cycle)} ago" if answer.last_cycle else ""
     lines.append(f"last reading {time_text(answer.last_cycle)}{age}")
     for activity in answer.activities:
@@ -146,10 +144,9 @@ def status_lines(answer: answers.StatusAnswer | answers.StandbyAnswer) -> list[s
         lines.append(f"advice: {answer.advice}; see tierctl advise")
     lines += device_time_lines(answer.device_time)
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
-    needless = answer.needless_moves
-    lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved"
-                 + (f"; {count_of(needless, 'queued move')} needed no act" if needless else ""))
-    lines.append(queue_line(answer))
+    lines += [f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved"
+              + (f"; {count_of(answer.needless_moves, 'queued move')} needed no act" if answer.needless_moves else ""),
+              queue_line(answer)]
     if answer.moves_to_requeue:
         lines.append(f"  {count_of(answer.moves_to_requeue, 'move')} from before the restart to be checked again")
     if answer.moves_not_persisted:

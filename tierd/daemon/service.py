@@ -27,6 +27,7 @@ from tierd.act.orders import OrderInbox, out_of_date_refusal
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
 from tierd.act.staging import Stager, StagingStore
 from tierd.act.undo import Undo, close_unfinished
+from tierd.acts import ActKind, Outcome
 from tierd.background import DaemonExecutor
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
@@ -184,6 +185,8 @@ class Service:
                 break
         for entry, outcome, detail in close_unfinished(self.journal, self.node.filesystem, self._clock.now()):
             log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
+            if (entry.kind, outcome) == (ActKind.MIGRATE, Outcome.INTERRUPTED):
+                self.gate.not_requeued["tierd ended during the move (tierctl history --outcome interrupted)"] += 1
 
     def _resume(self) -> None:
         filesystem, now = self.node.filesystem, self._clock.now()

@@ -194,6 +194,13 @@ def test_moves_of_a_case_continue_with_it(reading: Site) -> None:
     assert [case["moves"]["done"] for case in reading.ask("status")["cases"]] == [len(moved)]
 
 
+def test_a_move_that_a_kill_interrupted_is_named(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    journal, action = reading.service.journal, reading.service.journal.queue.all()[0].action
+    journal.intend(action, 1, reading.filesystem.layout(action.path), reading.cluster.epoch, dry_run=False)
+    reading.kill()
+    assert "not requeued after the restart: 1: tierd ended during the move" in shown(capsys, "status", site=reading)
+
+
 @pytest.mark.parametrize("changed", [{}, {"verdict": Verdict.DID_NOT_HELP}, {"departed": True}])
 def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site, changed: dict[str, object]) -> None:
     if not changed:
