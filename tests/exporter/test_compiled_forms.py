@@ -62,8 +62,7 @@ def test_recorded_rpcs_have_a_form_as_soon_as_anything_was_sent(capture) -> None
 
 
 def stats_agree(
-    forms: Forms[StatsForm], planner: StatsPlanner, text: bytes, like: StatsForm | None = None
-) -> StatsForm | None:
+        forms: Forms[StatsForm], planner: StatsPlanner, text: bytes, like: StatsForm | None = None) -> StatsForm | None:
     found = forms.read(text, like)
     if found is None:
         return None

@@ -93,8 +93,7 @@ def test_the_exporter_is_imported_with_prometheus_client_alone() -> None:
 def test_the_exporter_runs_with_prometheus_client_alone(capture: Unpack) -> None:
     tree = capture("2.17.57/tree-idle")
     allowed = ",".join([*packages("lustre", "httpserver", "exporter"), "prometheus_client"])
-    shown = run(EXPORTER, allowed, "--once", f"--path.procfs={tree / 'proc'}",
-                f"--path.sysfs={tree / 'sys'}")
+    shown = run(EXPORTER, allowed, "--once", f"--path.procfs={tree / 'proc'}", f"--path.sysfs={tree / 'sys'}")
     assert shown.returncode == 0, shown.stderr
     assert "# TYPE lustre_llite_operations_total counter\n" in shown.stdout
 
@@ -136,8 +135,7 @@ def test_the_packages_that_are_missed_are_those_of_the_extra() -> None:
     ("tierd.cli.tierctl", "tierctl", ["--help"]),
 ])
 def test_a_program_without_the_extra_says_in_one_line_what_to_install(
-    module: str, program: str, arguments: list[str]
-) -> None:
+        module: str, program: str, arguments: list[str]) -> None:
     ended = run(PROGRAM, ",".join([*packages(*OWN), "prometheus_client"]), module, *arguments)
     assert ended.returncode == 2
     assert ended.stdout == ""

@@ -344,8 +344,7 @@ def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.Comp
     ("manylinux_2_17_x86_64", (), "lustre_tierd/exporter/jobs/_lines is not compiled"),
 ])
 def test_a_wheel_that_needs_a_compiler_is_refused(
-    tag: str, modules: tuple[str, ...], complaint: str, tmp_path: Path
-) -> None:
+        tag: str, modules: tuple[str, ...], complaint: str, tmp_path: Path) -> None:
     done = checked(tmp_path, tag, modules)
     assert done.returncode == bool(complaint)
     assert complaint in done.stderr if complaint else not done.stderr

@@ -120,8 +120,7 @@ def form(line: str) -> str:
     (f"{DEBUGFS}/osc/lustre-OST0002-osc-INSTANCE/rpc_stats", r"(\d{1,3}):"),
 ])
 def test_columns_stand_where_the_kernel_puts_them(
-    cluster: Cluster, files: dict[str, bytes], capture: Unpack, pattern: str, label: str
-) -> None:
+        cluster: Cluster, files: dict[str, bytes], capture: Unpack, pattern: str, label: str) -> None:
     root = capture("2.17.57/tree-load-2")
     recorded = next(root.glob(pattern.replace("INSTANCE", "*"))).read_text()
     mine = files[pattern.replace("INSTANCE", cluster.clients[0].settings.instance)].decode()

@@ -49,8 +49,7 @@ def test_a_wait_of_one_activity_does_not_delay_another(scheduler: VirtualSchedul
 
 
 def test_a_step_longer_than_its_period_is_followed_at_once_by_the_next(
-    scheduler: VirtualScheduler, cluster: Cluster
-) -> None:
+        scheduler: VirtualScheduler, cluster: Cluster) -> None:
     begun: list[float] = []
 
     def step() -> None:

@@ -31,16 +31,14 @@ DIRECTORIES = st.sampled_from(("", "/proj/in", "/proj/run/t1", "/proj/run/t2", "
 
 @given(st.sampled_from(TASK_IDS), NUMBERS, st.sets(NUMBERS, min_size=2), DIRECTORIES)
 def test_tasks_of_an_array_are_one_group_wherever_they_work(
-    form: Callable[[int, int], str], array: int, tasks: set[int], directory: str
-) -> None:
+        form: Callable[[int, int], str], array: int, tasks: set[int], directory: str) -> None:
     first, *others = [form(array, task) for task in tasks]
     assert {group_of(first, directory), *map(group_of, others)} == {array_of(first)} != {""}
 
 
 @given(st.sampled_from(TASK_IDS), NUMBERS, NUMBERS, NUMBERS)
 def test_tasks_of_two_arrays_are_never_one_group(
-    form: Callable[[int, int], str], first: int, second: int, task: int
-) -> None:
+        form: Callable[[int, int], str], first: int, second: int, task: int) -> None:
     assert (array_of(form(first, task)) == array_of(form(second, task))) == (first == second)
 
 

@@ -50,8 +50,7 @@ def osp(target: str, mdt: str, creates: int, **numbers: object) -> dict[str, str
 
 
 def test_requests_to_targets_survive_one_that_starts_again_and_trouble_is_named_while_it_lasts(
-    grow, exporter, samples
-) -> None:
+        grow, exporter, samples) -> None:
     running = exporter(grow(osp("OST0000", "MDT0000", 10) | osp("OST0001", "MDT0000", 5)))
     name, labels = "lustre_osp_operations_total", ("kind", "operation")
     text = running.scrape("osp")

@@ -23,8 +23,7 @@ def in_flight(reads: dict[int, int]) -> str:
 
 @pytest.mark.parametrize("per_target", [False, True])
 def test_clients_that_send_many_requests_at_once_add_up_with_those_that_send_few(
-    grow, exporter, samples, per_target
-) -> None:
+        grow, exporter, samples, per_target) -> None:
     """The kernel's 31st bucket counts all that is more."""
     reads = {"OST0000": {1: 5, 17: 4}, "OST0001": {2: 7}, "OST0002": {1: 1, 30: 2, 31: 8}}
     files = {f"{DEBUG}/osc/lustre-{target}-osc-{MOUNT}/rpc_stats": in_flight(of) for target, of in reads.items()}

@@ -84,8 +84,7 @@ def test_where_the_servers_are_the_limit_their_setting_is_named(recorded: Node) 
     full = rpcs("pages per rpc", *(1 << n for n in range(11)))
     line = the(changed(recorded, osc__rpc_stats=full), "client-rpc-size")
     assert line.state is State.ADVICE
-    assert line.command == (
-        "lctl set_param -P obdfilter.lustre-*.brw_size=16 osc.lustre-*.max_pages_per_rpc=4096")
+    assert line.command == ("lctl set_param -P obdfilter.lustre-*.brw_size=16 osc.lustre-*.max_pages_per_rpc=4096")
 
 
 def test_rpcs_that_wait_at_the_limit_are_advice(recorded: Node) -> None:
@@ -206,8 +205,7 @@ def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path, capsys: py
 
 
 def test_powerflex_is_compared_with_the_paper(
-    powerflex_config: tuple[PowerFlexStub, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+        powerflex_config: tuple[PowerFlexStub, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stub, config = powerflex_config
     lost = sds(2, perfProfile="Compact", mdmConnectionState="Disconnected")
     stub.known["Sds"] = [sds(1, sdsNumberOsThreads=12), lost]
@@ -235,8 +233,7 @@ def test_powerflex_is_compared_with_the_paper(
 
 
 def test_the_node_is_compared_though_the_gateway_does_not_answer(
-    powerflex_config: tuple[PowerFlexStub, Path], node_root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+        powerflex_config: tuple[PowerFlexStub, Path], node_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stub, config = powerflex_config
     stub.bad["/api/login"] = (503, b"starting")
     roots = ["--path.procfs", str(node_root / "proc"), "--path.sysfs", str(node_root / "sys")]

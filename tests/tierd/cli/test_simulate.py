@@ -75,8 +75,7 @@ def test_a_policy_for_other_pools_does_nothing_here(tmp_path: Path, capsys: pyte
 
 
 def test_tables_for_people_name_jobs_phases_and_moves_and_disturb_no_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "s.toml"
     file.write_text("""
 title = "x\\u001b[31m"
@@ -296,8 +295,7 @@ def test_placement_workloads_are_drawn_when_named(kind: str) -> None:
 
 
 def test_an_interrupted_evaluation_prints_what_is_complete(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def interrupted_at_the_second(_title: str, _total: float) -> Iterator[Callable[[float], None]]:
         def progress(done: float) -> None:
@@ -321,9 +319,7 @@ def test_an_interrupted_evaluation_prints_what_is_complete(
     (["simulate", "noisy-neighbour", "--tierd-starts", "nan"], "'nan' is not a number of seconds from 0 to a year"),
     (["top", "--interval", "-1"], "'-1' is not a number of seconds from 0 to a year"),
 ])
-def test_wrong_options_are_named(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
-) -> None:
+def test_wrong_options_are_named(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2

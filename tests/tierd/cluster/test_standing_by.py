@@ -158,13 +158,11 @@ class Page:
 
 def serving(node: Candidate, folder: Path) -> StandbyServer:
     settings = Settings(act=ActSettings(socket=f"{folder}/tierd.sock"), web=replace(Settings().web, port=0))
-    return StandbyServer(settings, node.names.fs, lambda: node.standby, lambda: node.nats_answers,
-                         now=SystemClock().now)
+    return StandbyServer(settings, node.names.fs, lambda: node.standby, lambda: node.nats_answers, SystemClock().now)
 
 
 def test_a_standby_shows_who_leads_and_how_far_its_copy_is(
-    shared_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+        shared_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fs = new_fsname()
     first, second = (node(tmp_path, shared_broker, fs, name) for name in ("a", "b"))
     assert first.step()

@@ -143,8 +143,7 @@ def test_the_loop_survives_any_reading_and_changes_nothing(readings: list[object
 
 @given(st.dictionaries(PAIRS, COUNTERS, max_size=12), st.dictionaries(PAIRS, COUNTERS, max_size=12))
 def test_a_window_holds_numbers_or_names_those_that_make_no_sense(
-    before: dict[tuple[str, str], JobEntry], after: dict[tuple[str, str], JobEntry]
-) -> None:
+        before: dict[tuple[str, str], JobEntry], after: dict[tuple[str, str], JobEntry]) -> None:
     targets = frozenset(target for target, _ in (*before, *after))
     seen = window(Reading(0.0, before, targets), Reading(5.0, after, targets))
     for load in seen.loads.values():

@@ -549,8 +549,7 @@ def test_a_stream_that_wanders_is_known_to_and_its_wandering_is_no_loss() -> Non
         rng, bed, level = Random(seed), Bed(), 0.0
         for n in range(29):
             level += rng.gauss(0.0, 0.03)
-            losses = bed.see(window(n, at(rng, ALONE * exp(level), noise=0.02),
-                                    *[small_files("m.2", 10)] * (n >= 24)))
+            losses = bed.see(window(n, at(rng, ALONE * exp(level), noise=0.02), *[small_files("m.2", 10)] * (n >= 24)))
             if any(loss.probability(FOUND[0]) >= 0.95 for loss in losses) and n >= 25:
                 blamed.add(seed)
     assert len(blamed) <= 3

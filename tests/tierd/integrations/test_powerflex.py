@@ -122,8 +122,7 @@ def test_a_quiet_system(stub, password, clock) -> None:
     ({"rebalanceWriteBwc": rate(10)}, None, 0.0, 0),
 ])
 def test_a_rebuild_slows_the_targets_on_volumes_of_its_pool(
-    stub, password, clock, shown: dict[str, Any], kind: str | None, speed: float, pending: int
-) -> None:
+        stub, password, clock, shown: dict[str, Any], kind: str | None, speed: float, pending: int) -> None:
     stub.statistics(**shown)
     powerflex = refreshed(stub, password, clock)
     work = StorageWork(kind or "", "nvme", speed, pending, "PowerFlex", "scli --query_all")
@@ -200,8 +199,7 @@ def test_a_refused_password_is_retried_late_so_that_the_account_is_not_locked(st
     (302, b"", ErrorKind.CONNECTION),
 ])
 def test_a_bad_answer_is_counted_and_the_last_good_one_counts_until_it_is_old(
-    stub, password, clock, status: int, body: bytes, kind: ErrorKind
-) -> None:
+        stub, password, clock, status: int, body: bytes, kind: ErrorKind) -> None:
     powerflex = refreshed(stub, password, clock)
     stub.bad["/api/types/StoragePool/instances"] = (status, body)
     after(powerflex, clock)

@@ -121,8 +121,7 @@ FILL = {"l-MDT0000": MetadataSpace(10, 2, 1000, 1000), "l-MDT0001": MetadataSpac
 
 
 def uneven(fill: dict[str, MetadataSpace], *loads: MetadataLoad, mdts: int = 2) -> list[Finding]:
-    return look(metadata_imbalance.POLICY,
-                facts=Facts(metadata=fill, metadata_loads=loads, metadata_targets=mdts))
+    return look(metadata_imbalance.POLICY, facts=Facts(metadata=fill, metadata_loads=loads, metadata_targets=mdts))
 
 
 def test_an_mdt_that_is_much_fuller_is_reported_with_the_cost_of_a_migration() -> None:

@@ -22,8 +22,7 @@ NVME = StorageWork("rebuild", "nvme", 200e6, 3 << 30, "PowerFlex")
 
 
 def test_each_pool_that_rebuilds_is_one_finding_with_all_its_targets() -> None:
-    found = look(POLICY, under(OST0001=NVME, OST0000=NVME,
-                                 OST0002=StorageWork("rebalance", "hdd", 60e6, 0)))
+    found = look(POLICY, under(OST0001=NVME, OST0000=NVME, OST0002=StorageWork("rebalance", "hdd", 60e6, 0)))
     assert [(one.targets, one.subject) for one in found] == [
         (("lustre-OST0002",), "rebalance of hdd"), (("lustre-OST0000", "lustre-OST0001"), "rebuild of nvme")]
     assert found[1].sentence == ("PowerFlex rebuilds its pool nvme at 200 MB/s; 3 GiB are left. This slows "

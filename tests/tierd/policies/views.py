@@ -22,8 +22,7 @@ def halves(*parts: Any, count: int = 4) -> list[Window]:
 
 def filled(flash: float = 0.3, hdd: float = 0.3, size: int = 100 * GB, growth: float = 0.0) -> dict[str, TargetFill]:
     """Room of all targets, by the share that is used."""
-    return {t: TargetFill(size, round(size * (1 - (flash if t in FLASH else hdd))), growth)
-            for t in (*FLASH, *TARGETS)}
+    return {t: TargetFill(size, round(size * (1 - (flash if t in FLASH else hdd))), growth) for t in (*FLASH, *TARGETS)}
 
 
 def found_by(policy: Policy, view: View, **settings: Any) -> list[Finding]:
