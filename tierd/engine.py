@@ -32,7 +32,7 @@ from tierd.detect.gain import Tracks
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
 from tierd.detect.view import SlowdownView, View, is_found
-from tierd.loads import Loads
+from tierd.loads import Loads, NamespaceLoads
 from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
 from tierd.policies.protocol import Situation
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
@@ -325,6 +325,6 @@ def without_jobs(window: Window, jobs: Collection[str]) -> Window:
     """The window without these jobs: tierd's own moves cause no finding."""
     if window.jobs.isdisjoint(jobs) and window.namespace.keys().isdisjoint(jobs):
         return window
-    loads = Loads.of(window.loads)
+    loads, namespace = Loads.of(window.loads), NamespaceLoads.of(window.namespace)
     return replace(window, loads=loads.rows(~loads.jobs_among(jobs)),
-                   namespace={job: load for job, load in window.namespace.items() if job not in jobs})
+                   namespace=namespace.rows(~namespace.jobs_among(jobs)))

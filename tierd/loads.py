@@ -200,6 +200,12 @@ def columns_of(rows: Sequence[Mapping[Key, float]]) -> Columns[Key]:
 class Table(Mapping[Key, Value], Generic[Key, Value]):
     """A read-only mapping with a row of numbers for each key."""
 
+    job: Texts
+    """Job of each row."""
+
+    def __len__(self) -> int:
+        return len(self.job)
+
     @abstractmethod
     def keys_by_row(self) -> Iterable[Key]:
         """The key of each row."""
@@ -211,6 +217,9 @@ class Table(Mapping[Key, Value], Generic[Key, Value]):
     @cached_property
     def row_of(self) -> Mapping[Key, int]:
         return dict(zip(self.keys_by_row(), range(len(self)), strict=True))
+
+    def jobs_among(self, jobs: Collection[str]) -> Bools:
+        return np.fromiter(map(jobs.__contains__, self.job.tolist()), bool, len(self))
 
     def __getitem__(self, key: Key) -> Value:
         return self.value(self.row_of[key])
@@ -228,14 +237,8 @@ class PairTable(Table[Pair, Value], Generic[Value]):
     def __init__(self, target: Texts, job: Texts) -> None:
         self.target, self.job = target, job
 
-    def __len__(self) -> int:
-        return len(self.target)
-
     def keys_by_row(self) -> Iterable[Pair]:
         return zip(self.target.tolist(), self.job.tolist(), strict=True)
-
-    def jobs_among(self, jobs: Collection[str]) -> Bools:
-        return np.fromiter(map(jobs.__contains__, self.job.tolist()), bool, len(self))
 
     def targets_that(self, holds: Callable[[str], bool]) -> Bools:
         """Which rows are of targets of which something holds."""
@@ -344,9 +347,6 @@ class JobTable(Table[str, Value], Generic[Value]):
 
     def __init__(self, job: Texts, numbers: Floats) -> None:
         self.job, self.numbers = job, numbers
-
-    def __len__(self) -> int:
-        return len(self.job)
 
     def keys_by_row(self) -> Iterable[str]:
         found: list[str] = self.job.tolist()

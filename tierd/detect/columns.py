@@ -270,20 +270,16 @@ class History:
     def _forget(self, now: float) -> None:
         """Remove old long windows, and short windows that are old or too many, up to the end of a long one or a gap."""
         while len(self._long) > 1 and (self._long[0].end < now - self._history_seconds
-                                       or loads_in(self._long) > MAX_LONG_LOADS):
+                                       or sum(len(each.loads) for each in self._long) > MAX_LONG_LOADS):
             self._long.popleft()
         ends = {w.end for w in self._long}
         oldest = now - min(SHORT_SECONDS, self._history_seconds)
         while self._short[0].end < now - LEAST_SHORT_SECONDS and (
-                self._short[0].end < oldest or loads_in(self._short) > MAX_SHORT_LOADS):
+                self._short[0].end < oldest or sum(len(each.loads) for each in self._short) > MAX_SHORT_LOADS):
             while len(self._short) > 1:
                 end = self._short.popleft().end
                 if end in ends or end != self._short[0].start:
                     break
-
-
-def loads_in(windows: Collection[Window]) -> int:
-    return sum(len(window.loads) for window in windows)
 
 
 def summed(parts: Sequence[Window]) -> Window:
@@ -313,6 +309,6 @@ def thinned(window: Window) -> Window:
     operations, moved = loads.operations, loads.moved_bytes
     kept = loads.rows((operations >= least(operations)) | ((moved >= least(moved)) & (moved > 0)))
     done, jobs = NamespaceLoads.of(window.namespace), set(kept.job.tolist())
-    here = np.fromiter(map(jobs.__contains__, done.keys_by_row()), bool, len(done))
-    some = here | (done.operations >= 0.001 * done.operations.sum())  # a thousandth of all metadata operations
+    # a thousandth of all metadata operations
+    some = done.jobs_among(jobs) | (done.operations >= 0.001 * done.operations.sum())
     return replace(window, loads=kept, namespace=done.rows(some))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tierd.loads import OTHERS, NamespaceLoads, Texts
+from tierd.loads import OTHERS, NamespaceLoads, Texts, names_together
 from tierd.model import MetadataLoad, MetadataService, NamespaceLoad, Window
 from tierd.sense.counters import CounterTable, Increases, increases
 from tierd.sense.readings import Reading, is_ost, overlooked
@@ -148,17 +148,17 @@ class UnlistedJobs:
 
     def completed(self, window: Window, oldest_record: float) -> Window:
         """The window with these operations. ``oldest_record`` is the time of the oldest record that was read last."""
-        recorded = self._recorded(window.jobs)
-        before, self._before = self._before, recorded.keys()
+        recorded = NamespaceLoads.of(self._recorded(window.jobs))
+        before, self._before = self._before, frozenset(recorded)
         follows, self._end = window.start == self._end, window.end
         if not follows or oldest_record < window.start - LATE_RECORD_SECONDS:  # these are not of this window alone
             return window
-        known = NamespaceLoads.of(window.namespace)
+        known, recorded = NamespaceLoads.of(window.namespace), recorded.rows(recorded.jobs_among(before))
+        row = [known.row_of.get(job, -1) for job in recorded.keys_by_row()]
+        listed = np.append(known.numbers, np.zeros((1, 5)), axis=0)[row]
+        recorded.numbers[:, OTHERS] = listed[:, OTHERS]
         # operations that changelogs record, if their masks have all of these types
-        listed = dict(zip(known.keys_by_row(), known.numbers[:, :OTHERS].sum(axis=1).tolist(), strict=True))
-        found = {}
-        for job in recorded.keys() & before:
-            load = recorded[job]
-            if load.opens + load.closes + load.creates + load.unlinks > UNLISTED_FACTOR * listed.get(job, 0.0):
-                found[job] = replace(load, other_operations=known[job].other_operations if job in known else 0.0)
-        return replace(window, namespace={**known, **found}) if found else window
+        more = recorded.numbers[:, :OTHERS].sum(axis=1) > UNLISTED_FACTOR * listed[:, :OTHERS].sum(axis=1)
+        found = recorded.rows(more)
+        others = known.rows(~known.jobs_among(frozenset(found)))
+        return replace(window, namespace=names_together((others, found))) if found else window

@@ -176,13 +176,13 @@ def test_moves_of_a_kept_case_continue_too(site: Site) -> None:
     assert not any(words.startswith("KEPT") for words in site.said), "it is not judged again"
 
 
-def test_moves_of_a_case_continue_with_it(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_moves_of_a_case_continue_with_it(reading: Site) -> None:
     before = reading.service.gate.waiting
     assert before > 20
     action = reading.service.journal.queue.all()[0].action  # one that a kill interrupts
     reading.service.journal.intend(action, 1, reading.filesystem.layout(action.path), 0.0, dry_run=False)
     reading.restart()
-    assert "not requeued after the restart: 1: tierd ended during the move" in shown(capsys, "status", site=reading)
+    assert "not requeued after the restart: 1: tierd ended during the move" in reading.shown("status")
     assert reading.service.gate.waiting == before
     reading.run(until=reading.cluster.now + 10)
     assert "moves of F1" in log_text(reading)

@@ -16,8 +16,8 @@ import numpy as np
 from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
-from tierd.loads import CLOSES, OPENS, Ints, NamespaceLoads, distinct, sums
-from tierd.model import Candidate, DirectoryActivity, NamespaceLoad, OpenFile, SharedFile, Window
+from tierd.loads import CLOSES, OPENS, Ints, NamespaceLoads, distinct, sums, texts
+from tierd.model import Candidate, DirectoryActivity, OpenFile, SharedFile, Window
 from tierd.sense.changelogs.counts import COUNTED, PAST_STEP_SECONDS, CountTables, SharedRun
 from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.packed import Records
@@ -254,20 +254,18 @@ class ActivityTable:
             lately=counted["creates"] + counted["opens"] - int(counts.earlier[number]),
             last_time=float(counts.last_time[number]), clients=counts.clients[number], **counted)
 
-    def operations_of(self, jobs: Collection[str]) -> dict[str, NamespaceLoad]:
+    def operations_of(self, jobs: Collection[str]) -> NamespaceLoads:
         """Operations of these jobs since the last call, as far as the table knows the jobs. It is cheap."""
         with self._lock:
             counts = self._known.counts
             numbers = counts.of_jobs(jobs)
             done, owner = counts.counted[numbers] - counts.noted[numbers], counts.job[numbers]
             counts.noted[:] = counts.counted  # of all, so that each counts from now on
-            jobs, at = distinct(owner)
-            found = {}
-            for job, (creates, opens, closes, unlinks) in zip(
-                    jobs.tolist(), sums(at, done[:, :4].astype(float), len(jobs)).tolist(), strict=True):
-                name = counts.jobs.by_number[job]  # a file is opened as it is made
-                found[name] = NamespaceLoad(name, opens + creates, closes, creates, unlinks)
-            return found
+            job, at = distinct(owner)
+            creates, opens, closes, unlinks = sums(at, done[:, :4].astype(float), len(job)).T
+            return NamespaceLoads(  # a file is opened as it is made
+                texts([counts.jobs.by_number[number] for number in job.tolist()]),
+                np.column_stack((opens + creates, closes, creates, unlinks, np.zeros(len(job)))))
 
     def recent(self, now: float) -> Recent:
         """Activity in all directories of the last ten minutes. The first call of it returns none."""
