@@ -117,7 +117,8 @@ class JobKinds:
         ios = ((loads[:, 2] + loads[:, 3]) * ~self.stream[job] + OTHER_IOS * loads[:, 4]
                + self.destroys_per_change[job] * changes
                + COMMIT_IOS * loads[:, 3] * self.waits_for_commits[job])
-        return np.column_stack((loads[:, 0], loads[:, 1], ios)) / window.seconds
+        found = np.column_stack((loads[:, 0], loads[:, 1], ios))
+        return np.divide(found, window.seconds, out=found)
 
 
 def kinds_of_jobs(windows: Iterable[WindowColumns], count: int, classes: Classes) -> JobKinds:

@@ -184,14 +184,16 @@ def window(before: Reading, after: Reading) -> Window:
 
 
 def ost_loads(counters: CounterTable, done: Increases, which: Bools) -> Loads:
-    samples, totals = done.samples.rows(which), done.sums.rows(which)
-    others = [name not in DATA_OPERATIONS and name not in MEMORY_OPERATIONS for name in samples.names]
+    samples, totals = done.samples, done.sums
+    # one column after the other: all of them at once take new memory
+    others = sum([samples[name][which] for name in samples.names
+                  if name not in DATA_OPERATIONS and name not in MEMORY_OPERATIONS], np.zeros(int(which.sum())))
     # 2.12 and 2.13 print no `read` and `write`; there the samples of the byte counters are the RPCs
-    reads, writes = (np.where(samples[f"{name}_bytes"] > 0, samples[f"{name}_bytes"], samples[name])
+    reads, writes = (np.where(samples[f"{name}_bytes"] > 0, samples[f"{name}_bytes"], samples[name])[which]
                      for name in ("read", "write"))
     return Loads(counters.target[which], counters.job[which], np.column_stack((
-        totals["read_bytes"], totals["write_bytes"], reads, writes, samples.numbers[:, others].sum(axis=1),
-        totals["read"] + totals["write"])), done.sizes.rows(which))
+        totals["read_bytes"][which], totals["write_bytes"][which], reads, writes, others,
+        totals["read"][which] + totals["write"][which])), done.sizes.rows(which))
 
 
 NAMED = ("open", "close", "mknod", "unlink")

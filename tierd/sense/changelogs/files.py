@@ -98,10 +98,10 @@ class KeyIndex:
         same = _same(self.keys.take(number, axis=0, mode="wrap"), keys)
         return np.flatnonzero(~same & (number != UNKNOWN))
 
-    def numbers_of(self, keys: Words) -> Ints:
-        """The number of each key. New ones get the next numbers, in the order of the keys."""
+    def numbers_of(self, keys: Words, adds: Bools | bool = True) -> Ints:
+        """The number of each key. New ones where ``adds`` is true get the next numbers, in the order of the keys."""
         found = self.find(keys)
-        new = np.flatnonzero(found == UNKNOWN)
+        new = np.flatnonzero((found == UNKNOWN) & adds)
         if len(new):
             found[new] = self._add(keys.take(new, axis=0))
         return found
@@ -185,9 +185,9 @@ class FileTable:
         for name, kind in _COLUMNS.items():
             setattr(self, name, np.zeros(64, kind))
 
-    def rows_of(self, fids: Words) -> Ints:
-        """The row of each FID. New ones get rows without a file."""
-        rows, count = self.fids.numbers_of(fids), len(self.fids)
+    def rows_of(self, fids: Words, adds: Bools | bool = True) -> Ints:
+        """The row of each FID. New ones where ``adds`` is true get rows without a file."""
+        rows, count = self.fids.numbers_of(fids, adds), len(self.fids)
         if count > len(self.present):
             for name in _COLUMNS:
                 setattr(self, name, grown(getattr(self, name), count))
@@ -266,4 +266,5 @@ class FileTable:
 def pieces(begins: Ints, sizes: Ints) -> tuple[Ints, Ints]:
     """Where each piece begins when all stand one behind the other, and where each of their parts is now."""
     at = np.cumsum(sizes) - sizes
-    return at, np.repeat(begins - at, sizes) + np.arange(int(sizes.sum()))
+    which = np.repeat(begins - at, sizes)
+    return at, np.add(which, np.arange(len(which)), out=which)

@@ -196,9 +196,7 @@ class RollUp:
 
     def _rows(self, fields: Fields, job: Ints) -> Ints:
         kind = fields.kind
-        row = self._files.fids.find(fields.target)
-        new = np.flatnonzero((row < 0) & ((kind == CREATE) | (kind == OPEN) | (kind == LAYOUT)))
-        row[new] = self._files.rows_of(fields.at(new).target)
+        row = self._files.rows_of(fields.target, (kind == CREATE) | (kind == OPEN) | (kind == LAYOUT))
         rest = np.flatnonzero(row < 0)
         # some got their rows just now
         row[rest] = self._files.fids.find(fields.at(rest).target)
