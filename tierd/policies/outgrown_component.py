@@ -53,7 +53,8 @@ class OutgrownComponentEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    by_place = grouped((activity.directory, activity) for activity in view.facts.directories)
+    split = {activity.directory for activity in view.facts.directories if activity.outgrown}
+    by_place = grouped((each.directory, each) for each in view.facts.directories if each.directory in split)
     for place, parts in sorted(by_place.items(), key=lambda item: (-sum(p.outgrown for p in item[1]), item[0])):
         outgrown, created = sum(p.outgrown for p in parts), sum(p.creates for p in parts)
         job = max(parts, key=lambda p: (p.outgrown, p.job)).job

@@ -293,10 +293,11 @@ class ActivityTable:
         counts = self._known.counts
         time, taken = counts.past[which]
         numbers, done = counts.since(taken)
+        names = map(counts.names, numbers.tolist())
         return Recent(tuple(
-            DirectoryActivity(*counts.names(one), clients=counts.clients[one], **dict(zip(COUNTED, more, strict=True)))
-            for one, more in zip(numbers.tolist(), done.tolist(), strict=True)
-            if counts.names(one)[1]), now - time)  # not of files that were gone when they were first seen
+            DirectoryActivity(job, place, clients=counts.clients[one], **dict(zip(COUNTED, more, strict=True)))
+            for one, (job, place), more in zip(numbers.tolist(), names, done.tolist(), strict=True)
+            if place), now - time)  # not of files that were gone when they were first seen
 
     def last_record(self, jobs: Iterable[str]) -> float:
         """Time of the newest record of any of these jobs; 0 without one."""
