@@ -1,7 +1,7 @@
 """A cycle of tierd on a large file system: 400 targets, 5,000 jobs, 20,000 changelog records per second.
 
 Runs a whole Daemon with generated counters and with changelogs in the bytes of a device, which another process makes.
-The time includes decoding of records. Memory is configured as in the unit file. Asserts that a cycle takes at most a
+The time includes decoding of records. The environment is that of the unit file. Asserts that a cycle takes at most a
 second of processor time and the process at most 250 MiB, or as many times more as there are more jobs. Streams get what
 other jobs leave of their targets. So tierd learns costs of service, and many streams are exposed to suspects.
 
@@ -111,8 +111,8 @@ def main() -> int:
 
 
 def environment() -> dict[str, str]:
-    (line,) = [line for line in UNIT.read_text().splitlines() if line.startswith("Environment=MALLOC")]
-    return dict(setting.split("=") for setting in line.removeprefix("Environment=").split())
+    lines = [line for line in UNIT.read_text().splitlines() if line.startswith("Environment=")]
+    return dict(setting.split("=") for line in lines for setting in line.removeprefix("Environment=").split())
 
 
 if __name__ == "__main__":
