@@ -102,7 +102,8 @@ def pool_contradictions(settings: Settings, values: Mapping[str, object], fsname
         spinning = [target for target in pools.get(name, ()) if is_flash.get(target) is False]
         if not pools.get(name):
             yield Contradiction(location, f"pool {name!r} of {fsname} has no targets: lctl pool_add" if name in pools
-                                else f"{fsname} has no pool {name!r}; its pools: {known}{hint if is_for_flash else ''}")
+                                else f"{fsname} has no pool {name!r}; its pools: {known}{hint if is_for_flash else ''}",
+                                fatal=not is_for_flash or "data-on-mdt" not in settings.act.on)  # without it, to MDTs
         elif is_for_flash and spinning:
             words = f"the kernel of the servers reports rotating disks: {first_names(spinning)}"
             yield Contradiction(location, f"pool {name!r} is not flash; {words}{hint}", fatal=False)

@@ -48,6 +48,8 @@ FLASH_IS_NVME = '[small_files_to_flash]\nflash_pool = "nvme"\n'
 @pytest.mark.parametrize(("text", "node", "location", "sentence", "fatal"), [
     (FLASH_IS_NVME, SOUND, ("small_files_to_flash", "flash_pool"),
      "lustre has no pool 'nvme'; its pools: flash, hdd, spare", True),
+    (FLASH_IS_NVME + '[act]\non = ["noisy-neighbour", "data-on-mdt"]', SOUND, ("small_files_to_flash", "flash_pool"),
+     "lustre has no pool 'nvme'; its pools: flash, hdd, spare", False),
     (FLASH_IS_NVME + '[[scopes]]\npath = "/a"\n[[scopes]]\npath = "/b"', SOUND, ("small_files_to_flash", "flash_pool"),
      "lustre has no pool 'nvme'; its pools: flash, hdd, spare", True),
     (EXPORTER + FLASH_IS_NVME, media(OST0000=1, OST0001=0), ("small_files_to_flash", "flash_pool"),
@@ -57,7 +59,7 @@ FLASH_IS_NVME = '[small_files_to_flash]\nflash_pool = "nvme"\n'
     (EXPORTER, media(OST0000=0, OST0001=1), ("small_files_to_flash", "flash_pool"),
      ("pool 'flash' is not flash; the kernel of the servers reports rotating disks: lustre-OST0000; "
       "all targets of 'hdd' are flash"), False),
-], ids=["missing", "once for all scopes", "another is flash", "empty", "spinning"])
+], ids=["missing", "small files go to MDTs", "once for all scopes", "another is flash", "empty", "spinning"])
 def test_a_pool_that_does_not_fit_is_named_with_those_that_would(
         text: str, node: Node, location: tuple[str | int, ...], sentence: str, fatal: bool) -> None:
     (one,) = found(text, node)
