@@ -23,6 +23,7 @@ from tierd.act.guard import NO_USER_XATTR, OPT_OUT
 from tierd.config.contradictions import Contradiction, Location, pools_by_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
+from tierd.policies.registry import policy_of
 from tierd.sense.exposition import TEXT_TYPES, reading_of
 from tierd.sense.http_client import HttpClient, SourceError, authorization_header, tls_context
 from tierd.text import first_names
@@ -98,15 +99,14 @@ def pool_contradictions(settings: Settings, values: Mapping[str, object], fsname
     on_flash = [pool for pool, targets in sorted(pools.items()) if targets and all(map(is_flash.get, targets))]
     hint = f"; all targets of {', '.join(map(repr, on_flash))} are flash" if on_flash else ""
     for location, name in pools_by_location(settings, values).items():
-        is_for_flash = location[-1] == "flash_pool"
-        spinning = [target for target in pools.get(name, ()) if is_flash.get(target) is False]
-        if not pools.get(name):
+        is_for_flash, targets = location[-1] == "flash_pool", pools.get(name, ())
+        if not targets:
             yield Contradiction(location, f"pool {name!r} of {fsname} has no targets: lctl pool_add" if name in pools
                                 else f"{fsname} has no pool {name!r}; its pools: {known}{hint if is_for_flash else ''}",
-                                fatal=not is_for_flash or "data-on-mdt" not in settings.act.on)  # without it, to MDTs
-        elif is_for_flash and spinning:
-            words = f"the kernel of the servers reports rotating disks: {first_names(spinning)}"
-            yield Contradiction(location, f"pool {name!r} is not flash; {words}{hint}", fatal=False)
+                                fatal=not (is_for_flash and any(policy_of(kind).place for kind in settings.act.on)))
+        elif is_for_flash and (spinning := [target for target in targets if is_flash.get(target) is False]):
+            yield Contradiction(location, f"pool {name!r} is not flash; the kernel of the servers reports rotating "
+                                f"disks: {first_names(spinning)}{hint}", fatal=False)
 
 
 def site_contradictions(settings: Settings, node: Node, filesystem: Filesystem) -> Iterator[Contradiction]:
