@@ -41,7 +41,7 @@ class StreamWindow:
     """D of each suspect, and mean and standard deviation of its b, as known after this window. They are packed, because
     there are thousands of windows."""
     rivals: float
-    """Device time of other streams, as a multiple of the stream's own."""
+    """R: of the device time of other streams."""
 
     @property
     def taken(self) -> Mapping[str, float]:
@@ -71,14 +71,12 @@ class StreamTrack:
     """Variance of the log rate of a window."""
     wander: float = WANDER
     """Variance of the level, each second, as learned before the track: what an act changes is no wandering."""
-    rivals_factor: float = 1.0
-    """Factor of the multiples of the windows: by the present costs of service, other streams take that much more."""
 
     def doses(self, windows: Collection[StreamWindow]) -> Floats:
         """Means over some windows, for the columns of the posterior; that of the level is 0."""
         taken = [each.taken for each in windows]
         return np.array((0.0, *(fmean(each.get(job, 0.0) for each in taken) for job in self.jobs),
-                         fmean(log1p(each.rivals * self.rivals_factor) for each in windows)))
+                         fmean(each.rivals for each in windows)))
 
     def lost_to(self, doses: Floats) -> tuple[float, float]:
         """Log of the rate that these doses cost the stream, and its error."""
@@ -110,24 +108,24 @@ class Tracks:
 def extended(known: Mapping[str, StreamTrack], end: float, seconds: float, now: Newest, every: Ints,
              jobs: Sequence[str]) -> Iterator[tuple[str, StreamTrack]]:
     """The tracks of the last seconds with the newest window of the streams at these indexes, by name."""
-    # by the costs of the time when each suspect was first seen, so that all windows of a track have one measure of D
+    # by the costs of the time when each job was first seen, so that all windows of a track have one measure of D and R
     state = now.state[every]
-    dose_factor = np.pad(state["dose_factor"][:, :RIVALS], ((0, 0), (1, 1)), constant_values=1.0)
+    dose_factor = np.pad(state["dose_factor"], ((0, 0), (1, 0)), constant_values=1.0)
     means = now.mean[every] * dose_factor
     covariances = now.covariance[every] * (dose_factor[:, :, None] * dose_factor[:, None, :])
     doses, variances = now.exposure[every] / dose_factor[:, 1:], np.einsum("vii->vi", covariances)[:, 1:]
     numbers = np.stack((doses, means[:, 1:], np.sqrt(np.maximum(variances, 0.0))), axis=2)
     taken = doses[:, :RIVALS] > 0
     columns = (now.streams.job[every], state["slot"], taken, now.rate[every], doses[:, RIVALS], state["noise"],
-               state["wander"], state["dose_factor"][:, RIVALS])
-    for at, (job, slots, of_slots, rate, rivals, noise, wander, rivals_factor) in enumerate(
+               state["wander"])
+    for at, (job, slots, of_slots, rate, rivals, noise, wander) in enumerate(
             zip(*(column.tolist() for column in columns), strict=True)):
         track, names = known.get(jobs[job]), tuple(jobs[number] if number >= 0 else "" for number in slots)
         windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
         newest = StreamWindow(end, now.seconds, log(rate), tuple(compress(names, of_slots)),
-                              numbers[at, :RIVALS][taken[at]].tobytes(), rivals=expm1(rivals) / rivals_factor)
+                              numbers[at, :RIVALS][taken[at]].tobytes(), rivals)
         yield jobs[job], StreamTrack((*windows, newest), names, means[at].copy(), covariances[at].copy(), noise,
-                                     wander=track.wander if track else wander, rivals_factor=rivals_factor)
+                                     wander=track.wander if track else wander)
 
 
 def beside(now: Newest, jobs: Collection[int]) -> Ints:

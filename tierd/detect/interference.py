@@ -111,6 +111,8 @@ MODEL_ERROR = 0.25
 """Error of b where all else is known: 0.14 for this range, and 0.2, a choice, for partial stripes and commits."""
 RIVALS_ERROR = 0.5
 """Error of b of other streams: one gets between nothing and twice the part that its RPCs in flight would give it."""
+RIVALS_PRIOR = 1.0, RIVALS_ERROR, 0.0, 0.0
+"""See ``prior`` in :data:`STATE`."""
 SHARING, LEAST_SHARE = 0.25, 0.1
 """How far one of several streams may lose more than its part of the time; and the part below which this is not counted
 further."""
@@ -270,8 +272,9 @@ STATE = np.dtype([
     # number of the job of each slot, -1 for a free one; mean and error of the prior of its b, the part of its device
     # time that costs the stream nothing if the device does small I/O at no cost, and the part of the variance of that
     ("slot", np.int64, SUSPECTS),
-    ("prior", float, (SUSPECTS, 4)),
-    # smoothed part of the device time; when the job started and was last seen
+    ("prior", float, (COLUMNS, 4)),
+    # smoothed part of the device time, of others as a multiple of the stream's own; when the job started and was last
+    # seen
     ("exposure", float, COLUMNS),
     # factor by which D has risen, for the same work, as costs were learned or other targets the fullest: b fell as much
     ("dose_factor", float, COLUMNS),
@@ -302,8 +305,8 @@ class Interference:
         """Row of each stream, by the number of its job."""
         self._remembered: dict[int, tuple[float, float]] = {}
         self._state = np.zeros(64, STATE)
-        self._costs: CostTable | None = None
-        """Those of the window before."""
+        self._seconds = np.empty((0, 3))
+        """Costs of the targets in the window before."""
         self._held = NONE_HELD
         """Of the window before: the rows of streams, and the targets that held each up."""
         self._now = 0.0
@@ -412,8 +415,8 @@ class Interference:
         new = self._state[row]
         new["weight"][NORMAL] = 1.0
         new["mean"][:, 0] = np.nan  # until the first window
-        new["mean"][:, 1 + RIVALS] = 1.0
-        new["covariance"][:, 1 + RIVALS, 1 + RIVALS] = RIVALS_ERROR**2
+        new["prior"][RIVALS] = RIVALS_PRIOR
+        new["mean"][:, 1 + RIVALS], new["covariance"][:, 1 + RIVALS, 1 + RIVALS] = 1.0, RIVALS_ERROR**2
         new["slot"], new["noise"], new["wander"], new["dose_factor"] = -1, NOISE**2, WANDER, 1.0
 
     def _begin_again(self, streams: Streams) -> None:
@@ -438,34 +441,37 @@ class Interference:
         has_slot = (self._state["slot"][streams.row[stream]] == job[:, None]).any(axis=1)
         some = has_slot | (busy >= LEAST_EXPOSURE)  # the others get none
         at, pair = at[some[pair]], (np.cumsum(some) - 1)[pair[some[pair]]]
-        pairs, stream, job, busy = pairs[some], stream[some], job[some], busy[some]
-        mean_work = sums(pair, work[at], len(pairs)) / streams.count[stream, None]
+        stream, job, busy = stream[some], job[some], busy[some]
+        mean_work = sums(pair, work[at], len(stream)) / streams.count[stream, None]
         prior = self._priors(streams, stream, busy, mean_work, costs)
-        found = np.zeros((len(streams.job), COLUMNS))
         slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
-        has = slot >= 0
-        cost_ratio = np.ones(len(pairs))
-        rivals = self._rivals(streams, window, kinds, costs, taken)
-        if self._costs is not None:
-            before = costs.seconds.copy()  # a new target has no earlier costs
-            before[:len(self._costs.seconds)] = self._costs.seconds
-            by_former = replace(costs, seconds=before).taken(window.target, work)
-            held_of, held = self._held_by(streams)
-            at_held, of_held = rows_on(held, held_of, window.target, there)
-            key = of_held * len(kinds.stream) + window.job[at_held]
-            known = np.isin(key, pairs)
-            former = np.bincount(np.searchsorted(pairs, key[known]), by_former[at_held[known]], len(pairs)) / (
-                np.bincount(held_of, minlength=len(streams.job))[stream])
-            np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > LEAST_LOST * busy))
-            self._rescale_rivals(streams.row, self._rivals(streams, window, kinds, costs, by_former), rivals)
-        self._costs, self._held = costs, (streams.row[streams.of], streams.target)
-        self._rescale(streams.row, streams.row[stream[has]], slot[has], cost_ratio[has])
-        found[stream[has], slot[has]] = busy[has]
-        self._renew_priors(streams.row[stream[has]], slot[has], prior[has])
+        found = np.column_stack((self._by_slot(streams, window, there, taken, streams.of, streams.target),
+                                 self._rivals(streams, window, kinds, costs, taken)))
+        # the same by the costs, and on the targets, of the window before; a new target has no earlier costs
+        seconds = np.concatenate((self._seconds, costs.seconds[len(self._seconds):]))
+        by_former = replace(costs, seconds=seconds).taken(window.target, work)
+        former = np.column_stack((self._by_slot(streams, window, there, by_former, *self._held_by(streams)),
+                                  self._rivals(streams, window, kinds, costs, by_former)))
+        self._seconds, self._held = costs.seconds, (streams.row[streams.of], streams.target)
+        self._rescale(streams.row, np.divide(found, former, out=np.ones(found.shape),
+                                             where=(found > 0) & (former > LEAST_LOST * found)))
+        priors = self._state["prior"][streams.row]
+        priors[:, RIVALS] = RIVALS_PRIOR
+        priors[stream[slot >= 0], slot[slot >= 0]] = prior[slot >= 0]
+        self._renew_priors(streams.row, priors)
         everything = np.bincount(window.target, taken, len(costs.known))
         use = np.bincount(streams.of, everything[streams.target]) / streams.count
-        found[:, RIVALS] = rivals
         return self._smoothed(streams.row, found, use)
+
+    def _by_slot(self, streams: Streams, window: WindowColumns, there: Ints, taken: Floats, of: Ints,
+                 target: Ints) -> Floats:
+        """Part of the time of these targets that the job in each slot takes, by stream. ``there``: rows of suspects."""
+        count = len(streams.row)
+        targets = np.bincount(of, minlength=count)
+        at, of = rows_on(target, of, window.target, there)
+        row, slot = np.nonzero(self._state["slot"][streams.row[of]] == window.job[at, None])
+        found = np.bincount(of[row] * SUSPECTS + slot, taken[at[row]], count * SUSPECTS)
+        return found.reshape(count, SUSPECTS) / targets[:, None]
 
     def _held_by(self, streams: Streams) -> tuple[Ints, Ints]:
         """Streams, and the targets that held each up in the window before; those of now if it was not there."""
@@ -504,11 +510,8 @@ class Interference:
         self._arrive(at[back], known[back], seconds)
         state["seen_at"][at, known] = self._now
         taken = np.zeros((len(state), SUSPECTS), bool)  # slots that a job got in this window
-        order = np.argsort(state["slot"][:len(self._rows)], axis=None, kind="stable")
-        before = state["slot"][:len(self._rows)].ravel()[order]
         new = np.flatnonzero((slot < 0) & (busy >= LEAST_EXPOSURE))
-        mean, covariance = self._posterior(np.arange(len(self._rows) if len(new) else 0))
-        variance = np.einsum("vii->vi", covariance)
+        known_from_others = self._known() if len(new) else {}
         # the busiest first: it must not lose its slot to a lesser one
         for pair in sorted(new.tolist(), key=lambda p: -busy[p]):
             at = row[pair]
@@ -527,9 +530,9 @@ class Interference:
             self._arrive(at, free, seconds)
             state["exposure"][at, free], state["dose_factor"][at, free] = 0, 1
             state["prior"][at, free] = prior[pair]
-            first, end = np.searchsorted(before, (job[pair], job[pair] + 1))
-            state["mean"][at, :, 1 + free], error = self._known_from_others(
-                int(job[pair]), prior[pair], order[first:end], mean=mean, variance=variance)
+            b, error = min((float(prior[pair, 0]), float(prior[pair, 1])), known_from_others.get(
+                int(job[pair]), (0.0, np.inf)), key=lambda each: each[1])
+            state["mean"][at, :, 1 + free] = b
             state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
             state["covariance"][at, :, 1 + free, 1 + free] = error**2
         return slot
@@ -540,72 +543,50 @@ class Interference:
         state["age"][row, slot], state["came_after"][row, slot] = 0, windows
         state["before"][row, slot] = state["lately"][row]
 
-    def _known_from_others(self, job: int, prior: Floats, slots: Ints, *, mean: Floats,
-                           variance: Floats) -> tuple[float, float]:
-        """Mean and error of b of a job for a stream that has just met it: by the stream that knows it for longest.
+    def _known(self) -> dict[int, tuple[float, float]]:
+        """Mean and error of b of each job, by the stream that knows it best, for streams that meet it later.
 
-        b depends on the devices and on what the job does there. Streams differ by the error of the model. ``slots``
-        are those, of all rows, that the job had before this window; ``mean`` and ``variance`` the posterior then.
+        b depends on the devices and on what the job does there. Streams differ by the error of the model.
         """
-        state = self._state[:len(self._rows)]
-        row, slot = np.divmod(slots, SUSPECTS)
-        has = (state["slot"][row, slot] == job) & (state["exposure"][row, slot] > 0)
-        row, slot = row[has], slot[has]
-        if not len(row):
-            return float(prior[0]), float(prior[1])
-        age = state["age"][row, slot]
-        row, column = row[age == age.max()], 1 + slot[age == age.max()]
-        best = int(np.argmin(variance[row, column]))
-        error = sqrt(float(variance[row[best], column[best]]) + MODEL_ERROR**2)
-        return (float(mean[row[best], column[best]]), error) if error < prior[1] else (float(prior[0]), float(prior[1]))
+        rows = np.arange(len(self._rows))
+        mean, covariance = self._posterior(rows)
+        row, slot = np.nonzero((self._state["slot"][rows] >= 0) & (self._state["exposure"][rows, :SUSPECTS] > 0))
+        variance = covariance[row, 1 + slot, 1 + slot]
+        surest_last = np.argsort(-variance, kind="stable")
+        errors = np.sqrt(variance + MODEL_ERROR**2)
+        return dict(zip(self._state["slot"][row, slot][surest_last].tolist(), zip(
+            mean[row, 1 + slot][surest_last].tolist(), errors[surest_last].tolist(), strict=True), strict=True))
 
-    def _rescale(self, rows: Ints, row: Ints, slot: Ints, cost_ratio: Floats) -> None:
+    def _rescale(self, rows: Ints, ratio: Floats) -> None:
         """Adjust b: with newly learned costs or other fullest targets, the same work makes D this many times as large.
         What b D was before, it is now: windows showed the product. So b falls as D rises.
         """
         state = self._state
-        before = doses(state["exposure"][rows, :SUSPECTS], state["utilisation"][rows])
-        state["exposure"][row, slot] *= cost_ratio
-        now = doses(state["exposure"][rows, :SUSPECTS], state["utilisation"][rows])
+        before = doses(state["exposure"][rows], state["utilisation"][rows])
+        state["exposure"][rows] *= ratio
+        now = doses(state["exposure"][rows], state["utilisation"][rows])
         known = np.minimum(before, now) > LEAST_LOST
         factor = np.ones(before.shape)
         factor[known] = now[known] / before[known]
-        state["mean"][rows, :, 1:1 + SUSPECTS] /= factor[:, None]
-        state["covariance"][rows, :, 1:1 + SUSPECTS] /= factor[:, None, :, None]
-        state["covariance"][rows, :, :, 1:1 + SUSPECTS] /= factor[:, None, None, :]
+        state["mean"][rows, :, 1:] /= factor[:, None]
+        state["covariance"][rows, :, 1:] /= factor[:, None, :, None]
+        state["covariance"][rows, :, :, 1:] /= factor[:, None, None, :]
         state["prior"][rows, :, :2] /= factor[..., None]
-        state["dose_factor"][rows, :RIVALS] *= factor
+        state["dose_factor"][rows] *= factor
 
-    def _rescale_rivals(self, row: Ints, former: Floats, present: Floats) -> None:
-        """Adjust levels: with newly learned costs, the time of other streams is another multiple of a stream's own.
-        What level - b R was before, it is now: windows showed the difference.
-        """
-        state, b = self._state, 1 + RIVALS
-        ratio = np.divide(present, former, out=np.ones(len(row)), where=(present > 0) & (former > 0))
-        before = state["exposure"][row, RIVALS]
-        state["exposure"][row, RIVALS] = before * ratio
-        state["dose_factor"][row, RIVALS] *= ratio
-        more = (np.log1p(before * ratio) - np.log1p(before))[:, None]
-        mean, covariance = state["mean"][row], state["covariance"][row]
-        mean[:, :, 0] += more * mean[:, :, b]
-        covariance[:, :, 0] += more[..., None] * covariance[:, :, b]
-        covariance[:, :, :, 0] += more[..., None] * covariance[:, :, :, b]
-        state["mean"][row], state["covariance"][row] = mean, covariance
-
-    def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
+    def _renew_priors(self, row: Ints, prior: Floats) -> None:
         """Take the former prior of b out of the posterior and the present one in, where they differ. Both are
         observations of b. What is known of costs, and of whether the stream waits, changes as windows come.
         """
         state = self._state
-        old = state["prior"][row, slot]
-        changed = ((np.abs(prior[:, 1] - old[:, 1]) > 0.1 * old[:, 1]) | (np.abs(prior[:, 0] - old[:, 0]) > 0.1))
-        for number in range(SUSPECTS):
-            which = changed & (slot == number)
-            at, column = row[which], 1 + number
+        for number in range(COLUMNS):
+            new, old = prior[:, number], state["prior"][row, number]
+            changed = (np.abs(new[:, 1] - old[:, 1]) > 0.1 * old[:, 1]) | (np.abs(new[:, 0] - old[:, 0]) > 0.1)
+            at, column, new, old = row[changed], 1 + number, new[changed], old[changed]
             if not len(at):
                 continue
-            more = 1 / prior[which, 1]**2 - 1 / old[which, 1]**2
-            pull = prior[which, 0] / prior[which, 1]**2 - old[which, 0] / old[which, 1]**2
+            more = 1 / new[:, 1]**2 - 1 / old[:, 1]**2
+            pull = new[:, 0] / new[:, 1]**2 - old[:, 0] / old[:, 1]**2
             covariance, mean = state["covariance"][at], state["mean"][at]
             along = covariance[:, :, :, column]
             scale = 1 + more[:, None] * covariance[:, :, column, column]
@@ -615,7 +596,7 @@ class Interference:
             covariance -= gain[..., :, None] * along[..., None, :] * more[:, None, None, None]
             mean[..., 1:] = np.maximum(mean[..., 1:], 0)
             state["mean"][at[sound]], state["covariance"][at[sound]] = mean[sound], covariance[sound]
-            state["prior"][at[sound], number] = prior[which][sound]
+            state["prior"][at[sound], number] = new[sound]
 
     def _rivals(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable,
                 taken: Floats) -> Floats:
@@ -638,7 +619,7 @@ class Interference:
         busy = state["utilisation"][row] = np.where(before > 0, before + SLOW_SMOOTHING * alone * (use - before), use)
         # a stream keeps its targets busy: where they do less than the costs say, they are slower than their pool, or
         # the suspects cost more than that, which is for b to say
-        exposure = np.column_stack((doses(new[:, :SUSPECTS], busy), np.log1p(new[:, RIVALS])))
+        exposure = doses(new, busy)
         state["age"][row] += exposure > 0.3 * LEAST_EXPOSURE
         rivals = new[:, RIVALS] > 0
         state["age"][row, RIVALS] *= rivals
@@ -778,9 +759,7 @@ class Interference:
         exposure, mean = np.where(costly, now.exposure[at], 0.0), now.mean[at, 1:]
         lost = (exposure * mean).sum(axis=1)
         variance = np.maximum(np.einsum("vi,vij,vj->v", exposure, now.covariance[at, 1:, 1:], exposure), 0.0)
-        prior = state["prior"][row]
-        errors, small, of_limit = (np.column_stack((prior[:, :, number], np.full(len(at), of_rivals)))
-                                   for number, of_rivals in ((1, RIVALS_ERROR), (2, 0.0), (3, 0.0)))
+        _, errors, small, of_limit = np.moveaxis(state["prior"][row], 2, 0)
         assumed = np.maximum(((exposure * errors)**2).sum(axis=1), 1e-12)
         small_io = np.minimum((exposure * mean * small).sum(axis=1) / np.maximum(lost, 1e-9), 1.0)
         doubt = ((exposure * errors)**2 * of_limit).sum(axis=1) / assumed
@@ -836,11 +815,13 @@ def rows_on(targets: Ints, of: Ints, target: Ints, rows: Ints) -> tuple[Ints, In
 
 
 def doses(taken: Floats, busy: Floats) -> Floats:
-    """D of each suspect, from the parts of the time of the stream's targets that they take, and that these are busy."""
-    part = taken / np.clip(busy, 0.3, 1.2)[:, None]
+    """D of each suspect, from the parts of the time of the stream's targets that they take, and that these are busy;
+    and R, from what other streams take as a multiple of the stream's own.
+    """
+    part = taken[:, :SUSPECTS] / np.clip(busy, 0.3, 1.2)[:, None]
     whole = part.sum(axis=1, keepdims=True)
-    found: Floats = -np.log1p(-np.minimum(whole, MOST_EXPOSURE)) * part / np.maximum(whole, 1e-9)
-    return found
+    of_suspects = -np.log1p(-np.minimum(whole, MOST_EXPOSURE)) * part / np.maximum(whole, 1e-9)
+    return np.column_stack((of_suspects, np.log1p(taken[:, RIVALS])))
 
 
 def joined(chance: Floats, mean: Floats, covariance: Floats) -> tuple[Floats, Floats, Floats]:

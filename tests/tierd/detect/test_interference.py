@@ -175,7 +175,7 @@ def test_other_streams_take_as_much_before_costs_are_learned_as_since() -> None:
     track = tracks.known["s.1"]
     before, since = (track.doses(each)[-1] for each in (track.windows[:8], track.windows[8:]))
     assert before == pytest.approx(since)
-    assert 0.2 < since < 0.5, "a third of the device time, as reads cost a third of writes"
+    assert since == pytest.approx(log(2)), "by the costs of the time when the other was first seen"
 
 
 def test_operations_that_are_learned_to_cost_nothing_leave_numbers() -> None:
