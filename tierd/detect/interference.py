@@ -131,7 +131,6 @@ AT_ONCE = 60
 NORMAL, STRANGE, JUMPED, SURPRISED = range(4)
 KINDS = 4
 """Kinds of a window, see above."""
-NONE_HELD: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
 ERRORS_OF_90_PERCENT = 1.645
 """Standard errors on each side of the mean that hold nine tenths of a normal distribution."""
 
@@ -307,8 +306,8 @@ class Interference:
         self._state = np.zeros(64, STATE)
         self._seconds = np.empty((0, 3))
         """Costs of the targets in the window before."""
-        self._held = NONE_HELD
-        """Of the window before: the rows of streams, and the targets that held each up."""
+        self._held: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
+        """Of the window before: streams, and the targets that held each up."""
         self._now = 0.0
         self._in_doubt: dict[int, frozenset[int]] = {}
         """Jobs that use a target whose speed means nothing, by target; of one that is not seen, those that did."""
@@ -403,7 +402,7 @@ class Interference:
         jobs, last = np.array([*self._rows]), self._state["streamed_at"][:len(self._rows)].copy()
         last[np.isin(jobs, present)] = np.inf  # those that are here all stay
         kept = np.sort(np.argsort(-last, kind="stable")[:MOST_AWAY + int(np.isinf(last).sum())])
-        self._rows, self._held = {job: row for row, job in enumerate(jobs[kept].tolist())}, NONE_HELD
+        self._rows = {job: row for row, job in enumerate(jobs[kept].tolist())}
         self._state[:len(kept)] = self._state[kept]
         self._state[len(kept):] = 0  # a new stream begins with zeros
 
@@ -438,13 +437,11 @@ class Interference:
         pairs, pair = distinct(of * len(kinds.stream) + window.job[at])
         stream, job = pairs // len(kinds.stream), pairs % len(kinds.stream)
         busy = np.bincount(pair, taken[at], len(pairs)) / streams.count[stream]
-        has_slot = (self._state["slot"][streams.row[stream]] == job[:, None]).any(axis=1)
-        some = has_slot | (busy >= LEAST_EXPOSURE)  # the others get none
-        at, pair = at[some[pair]], (np.cumsum(some) - 1)[pair[some[pair]]]
-        stream, job, busy = stream[some], job[some], busy[some]
-        mean_work = sums(pair, work[at], len(stream)) / streams.count[stream, None]
-        prior = self._priors(streams, stream, busy, mean_work, costs)
-        slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
+        slot = self._slots(streams.row[stream], job, busy, window.seconds)
+        has = slot >= 0
+        mean_work = sums(pair, work[at], len(pairs)) / streams.count[stream, None]
+        prior = self._priors(streams, stream[has], busy[has], mean_work[has], costs)
+        self._begin_costs(streams.row[stream[has]], slot[has], prior)
         found = np.column_stack((self._by_slot(streams, window, there, taken, streams.of, streams.target),
                                  self._rivals(streams, window, kinds, costs, taken)))
         # the same by the costs, and on the targets, of the window before; a new target has no earlier costs
@@ -452,16 +449,16 @@ class Interference:
         by_former = replace(costs, seconds=seconds).taken(window.target, work)
         former = np.column_stack((self._by_slot(streams, window, there, by_former, *self._held_by(streams)),
                                   self._rivals(streams, window, kinds, costs, by_former)))
-        self._seconds, self._held = costs.seconds, (streams.row[streams.of], streams.target)
+        self._seconds, self._held = costs.seconds, (streams.job[streams.of], streams.target)
         self._rescale(streams.row, np.divide(found, former, out=np.ones(found.shape),
                                              where=(found > 0) & (former > LEAST_LOST * found)))
         priors = self._state["prior"][streams.row]
         priors[:, RIVALS] = RIVALS_PRIOR
-        priors[stream[slot >= 0], slot[slot >= 0]] = prior[slot >= 0]
+        priors[stream[has], slot[has]] = prior
         self._renew_priors(streams.row, priors)
         everything = np.bincount(window.target, taken, len(costs.known))
         use = np.bincount(streams.of, everything[streams.target]) / streams.count
-        return self._smoothed(streams.row, found, use)
+        return self._smoothed(streams.row, found, use, window.seconds)
 
     def _by_slot(self, streams: Streams, window: WindowColumns, there: Ints, taken: Floats, of: Ints,
                  target: Ints) -> Floats:
@@ -475,11 +472,10 @@ class Interference:
 
     def _held_by(self, streams: Streams) -> tuple[Ints, Ints]:
         """Streams, and the targets that held each up in the window before; those of now if it was not there."""
-        index = np.full(len(self._state), -1)
-        index[streams.row] = np.arange(len(streams.row))
-        rows, targets = self._held
-        of, new = index[rows], ~np.isin(streams.row[streams.of], rows)
-        return np.concatenate((of[of >= 0], streams.of[new])), np.concatenate((targets[of >= 0], streams.target[new]))
+        jobs, targets = self._held
+        of, here = found_in(streams.job, jobs)
+        new = ~np.isin(streams.job[streams.of], jobs)
+        return np.concatenate((of[here], streams.of[new])), np.concatenate((targets[here], streams.target[new]))
 
     def _priors(self, streams: Streams, stream: Ints, busy: Floats, work: Floats, costs: CostTable) -> Floats:
         """Mean and error of b and the part of small I/O, for each pair of a stream and a suspect on its targets."""
@@ -498,7 +494,7 @@ class Interference:
         return np.column_stack((ELEVATOR * saturation * (1 - limited * by_limit), error, by_limit,
                                 limited * (1 - limited) * (by_limit / error)**2))
 
-    def _slots(self, row: Ints, job: Ints, busy: Floats, prior: Floats, seconds: float) -> Ints:
+    def _slots(self, row: Ints, job: Ints, busy: Floats, seconds: float) -> Ints:
         """Slot of each pair; -1 for a job without one. New jobs with a large part get a slot that is free, or whose job
         has been away for longest, or does less than half of theirs.
         """
@@ -511,7 +507,6 @@ class Interference:
         state["seen_at"][at, known] = self._now
         taken = np.zeros((len(state), SUSPECTS), bool)  # slots that a job got in this window
         new = np.flatnonzero((slot < 0) & (busy >= LEAST_EXPOSURE))
-        known_from_others = self._known() if len(new) else {}
         # the busiest first: it must not lose its slot to a lesser one
         for pair in sorted(new.tolist(), key=lambda p: -busy[p]):
             at = row[pair]
@@ -528,13 +523,7 @@ class Interference:
             slot[pair] = free
             state["slot"][at, free], state["seen_at"][at, free] = job[pair], self._now
             self._arrive(at, free, seconds)
-            state["exposure"][at, free], state["dose_factor"][at, free] = 0, 1
-            state["prior"][at, free] = prior[pair]
-            b, error = min((float(prior[pair, 0]), float(prior[pair, 1])), known_from_others.get(
-                int(job[pair]), (0.0, np.inf)), key=lambda each: each[1])
-            state["mean"][at, :, 1 + free] = b
-            state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
-            state["covariance"][at, :, 1 + free, 1 + free] = error**2
+            state["exposure"][at, free], state["dose_factor"][at, free], state["prior"][at, free] = 0, 1, 0
         return slot
 
     def _arrive(self, row: Ints, slot: Ints | int, seconds: float) -> None:
@@ -543,19 +532,27 @@ class Interference:
         state["age"][row, slot], state["came_after"][row, slot] = 0, windows
         state["before"][row, slot] = state["lately"][row]
 
-    def _known(self) -> dict[int, tuple[float, float]]:
-        """Mean and error of b of each job, by the stream that knows it best, for streams that meet it later.
+    def _begin_costs(self, row: Ints, slot: Ints, prior: Floats) -> None:
+        """Begin b of jobs with a new slot: by the prior, or by the stream that knows the job best, if that is surer.
 
         b depends on the devices and on what the job does there. Streams differ by the error of the model.
         """
-        rows = np.arange(len(self._rows))
-        mean, covariance = self._posterior(rows)
-        row, slot = np.nonzero((self._state["slot"][rows] >= 0) & (self._state["exposure"][rows, :SUSPECTS] > 0))
-        variance = covariance[row, 1 + slot, 1 + slot]
-        surest_last = np.argsort(-variance, kind="stable")
-        errors = np.sqrt(variance + MODEL_ERROR**2)
-        return dict(zip(self._state["slot"][row, slot][surest_last].tolist(), zip(
-            mean[row, 1 + slot][surest_last].tolist(), errors[surest_last].tolist(), strict=True), strict=True))
+        state = self._state
+        new = state["prior"][row, slot, 1] == 0
+        row, slot, prior = row[new], slot[new], prior[new]
+        mean, covariance = self._posterior(np.arange(len(self._rows) if len(row) else 0))
+        knows, of = np.nonzero(state["exposure"][:len(mean), :SUSPECTS] > 0)
+        errors = np.sqrt(covariance[knows, 1 + of, 1 + of] + MODEL_ERROR**2)
+        b, error = prior[:, :2].T.copy()
+        for number, job in enumerate(state["slot"][row, slot].tolist()):
+            same = np.flatnonzero(state["slot"][knows, of] == job)
+            if len(same) and errors[same].min() < error[number]:
+                surest = same[errors[same].argmin()]
+                b[number], error[number] = mean[knows[surest], 1 + of[surest]], errors[surest]
+        state["prior"][row, slot] = prior
+        state["mean"][row, :, 1 + slot] = b[:, None]
+        state["covariance"][row, :, 1 + slot, :] = state["covariance"][row, :, :, 1 + slot] = 0
+        state["covariance"][row, :, 1 + slot, 1 + slot] = error[:, None]**2
 
     def _rescale(self, rows: Ints, ratio: Floats) -> None:
         """Adjust b: with newly learned costs or other fullest targets, the same work makes D this many times as large.
@@ -609,31 +606,27 @@ class Interference:
         others = np.clip(np.bincount(streams.of, together[streams.target]) / np.maximum(own, 1e-9) - 1, 0, 20)
         return others * ((own > 0) & (others >= LEAST_RIVALS))
 
-    def _smoothed(self, row: Ints, found: Floats, use: Floats) -> Floats:
+    def _smoothed(self, row: Ints, found: Floats, use: Floats, seconds: float) -> Floats:
         state = self._state
         old = state["exposure"][row]
         alike = (found <= 2 * old) & (old <= 2 * found) & (old > 0)
         new = state["exposure"][row] = np.where(alike, old + SMOOTHING * (found - old), found)
         before = state["utilisation"][row]
+        came = (old[:, RIVALS] == 0) & (new[:, RIVALS] > 0)
+        self._arrive(row[came], RIVALS, seconds)
         alone = found[:, :SUSPECTS].sum(axis=1) < LEAST_EXPOSURE
         busy = state["utilisation"][row] = np.where(before > 0, before + SLOW_SMOOTHING * alone * (use - before), use)
         # a stream keeps its targets busy: where they do less than the costs say, they are slower than their pool, or
         # the suspects cost more than that, which is for b to say
         exposure = doses(new, busy)
         state["age"][row] += exposure > 0.3 * LEAST_EXPOSURE
-        rivals = new[:, RIVALS] > 0
-        state["age"][row, RIVALS] *= rivals
-        come = row[~rivals | (state["age"][row, RIVALS] <= 1)]
-        state["came_after"][come, RIVALS] = state["windows"][come]
-        state["came_at"][come, RIVALS] = self._now
         return exposure
 
     def _rates(self, streams: Streams, window: WindowColumns, costs: CostTable, work: Floats) -> Floats:
         """Bytes per second of each stream in this window, on all targets with known costs."""
-        at = np.searchsorted(streams.job, window.job)
-        at[at == len(streams.job)] = 0  # any: the comparison below refuses it
-        mine = (streams.job[at] == window.job) & costs.known[window.target]
-        found: Floats = sums(at[mine], work[mine, :2], len(streams.job)).sum(axis=1)
+        of, mine = found_in(streams.job, window.job)
+        mine &= costs.known[window.target]
+        found: Floats = sums(of[mine], work[mine, :2], len(streams.job)).sum(axis=1)
         return found
 
     def _begin_levels(self, streams: Streams, rate: Floats, exposure: Floats, there: Bools) -> None:
@@ -812,6 +805,12 @@ def rows_on(targets: Ints, of: Ints, target: Ints, rows: Ints) -> tuple[Ints, In
     first = np.searchsorted(target[rows], targets)
     count = np.searchsorted(target[rows], targets, "right") - first
     return rows[np.repeat(first - np.cumsum(count) + count, count) + np.arange(count.sum())], np.repeat(of, count)
+
+
+def found_in(some: Ints, values: Ints) -> tuple[Ints, Bools]:
+    """Where each value is among some that are in order, and whether it is there; any place for the others."""
+    at = np.minimum(np.searchsorted(some, values), len(some) - 1)
+    return at, some[at] == values
 
 
 def doses(taken: Floats, busy: Floats) -> Floats:
