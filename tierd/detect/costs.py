@@ -270,6 +270,14 @@ def waited_for(request_msec: Floats, slowest_msec: Floats) -> Bools:
     return found
 
 
+def largest(group: Floats, values: Floats) -> Floats:
+    """The largest of these values in the group of each, at least 0."""
+    groups, of = distinct(group)
+    found = np.zeros(len(groups))
+    np.maximum.at(found, of, values)
+    return found[of]
+
+
 STREAM_SHARE = 0.02
 """Part of a target's bytes that streams must move in a window for the target to count as busy. A neighbour of large
 files leaves a stream little."""
@@ -362,21 +370,14 @@ class CostLearner:
     def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats,
               request_msec: Floats) -> None:
         kept = self._kept.setdefault(pool, _Kept())
-        msec, (marks, of_mark) = request_msec[targets], distinct(alike[targets])
-        slowest = np.zeros(len(marks))
-        np.maximum.at(slowest, of_mark, msec)
-        targets = targets[waited_for(msec, slowest[of_mark])]
+        waits = waited_for(request_msec[targets], largest(alike[targets], request_msec[targets]))
+        targets = targets[waits]
+        marks, of = distinct(alike[targets])
+        in_step = streamed[targets] >= IN_STEP * largest(alike[targets], streamed[targets])
+        mean = sums(of[in_step], total[targets[in_step]], len(marks)) / np.bincount(of[in_step])[:, None]
+        rows = np.where(in_step[:, None], mean[of], total[targets])
         step = -(-len(targets) // KEPT_OF_WINDOW)
-        some = set(targets[kept.windows % step::step].tolist())  # other ones in each window
-        rows = []
-        for mark in np.unique(alike[list(some)]):
-            stripes = targets[alike[targets] == mark]
-            in_step = streamed[stripes] >= IN_STEP * streamed[stripes].max()
-            mean = total[stripes[in_step]].mean(axis=0)
-            for target, together in zip(stripes.tolist(), in_step.tolist(), strict=True):
-                if target in some:
-                    rows.append(mean if together else total[target])
-        kept.add(np.array(rows).reshape(-1, 3))
+        kept.add(rows[kept.windows % step::step])  # other targets in each window
 
     def _fit(self, pool: str, most_operation_seconds: float) -> None:
         kept = self._kept[pool]

@@ -827,12 +827,10 @@ def joined(chance: Floats, mean: Floats, covariance: Floats) -> tuple[Floats, Fl
     """Mean, covariance and weight by the kind of the newest window, whatever kind the one before was. The moments are
     kept: of several normal distributions, one with the same mean and covariance is made.
     """
-    weight = chance.sum(axis=1)
-    part = chance / np.maximum(weight, 1e-12)[:, None, :]
+    part = np.maximum(chance, 1e-12)  # what cannot be has moments, too
+    part /= part.sum(axis=1, keepdims=True)
     means = np.einsum("vpk,vpki->vki", part, mean)
     off = mean - means[:, None]
     covariances = np.einsum("vpk,vpkij->vkij", part, covariance) + np.einsum("vpk,vpki,vpkj->vkij", part, off, off)
-    gone = weight < 1e-8
-    means = np.where(gone[..., None], means[:, :1], means)
-    return means, np.where(gone[..., None, None], covariances[:, :1], covariances), weight
+    return means, covariances, chance.sum(axis=1)
 
