@@ -8,10 +8,8 @@ of any size (a seek, a commit of the journal, the update of a parity). The RPCs 
 sequential, and cost only their bytes.
 
 * A stream has the next request ready when one is done, so its targets are busy all the time: ``sum(X_i * S_i) = 1``.
-  Pauses, and work that no counter shows, such as a checkpoint of the journal, lower the sum of a window; nothing raises
-  it. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares Estimation
-  and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for long, or a
-  disk was slow.
+  Pauses, and work that no counter shows, such as a checkpoint of the journal, lower the sum of a window. Windows far
+  below the fit are left out: there a stream paused for long, or a disk was slow.
 * How the bytes of such windows fall as other operations rise shows what an operation costs. The bytes are what varies,
   so their squares are lessened by what varies (errors in variables: Fuller, "Measurement Error Models", 1987);
   otherwise steady operations would seem to take all the time. The stripes of a stream go in step, so the mean of its
@@ -101,11 +99,6 @@ def vector(values: Floats) -> Vector:
     return first, second, third
 
 
-def matrix(values: Floats) -> Matrix:
-    first, second, third = (vector(row) for row in values)
-    return first, second, third
-
-
 DISK_OPERATION_SECONDS = 0.025
 """Most that an operation costs. A disk of 7,200 rpm needs about 8 ms for a seek and 4 ms for half a turn (data sheets
 of nearline disks), and a commit of the journal adds as much. A queue saves half of it, and the disks of a RAID group
@@ -115,16 +108,13 @@ FLASH_OPERATION_SECONDS = 0.0001
 of SATA SSDs for servers), so 0.01 to 0.05 ms each, and as much for a commit of the journal."""
 RANGE = 10.0
 """The most that an operation may cost, as a multiple of the least. The logarithm of the cost is uniform in between."""
-EXPECTILE = 0.6
-"""Weight of windows above the fit; those below it have 1 minus that. A choice: 0.5 is least squares, 1 the largest."""
 SATURATED = 0.7
 """Windows with less than this share of the device time do not count as saturated. A choice: a stream with pauses of a
 third of its time is not held up by its targets."""
 SPREAD = 0.05
 """Least relative standard deviation of a window: counters are read at slightly different times."""
-DEPENDENCE = 4.0
-"""This many consecutive windows count as one: a stall takes several, and stripes stall together. A choice.
-The weights of the expectile are about a half, so in the errors of costs a window counts as an eighth."""
+DEPENDENCE = 8.0
+"""This many consecutive windows count as one: a stall takes several, and stripes stall together. A choice."""
 DIFFERENCES = (0.1, 0.1, 0.3)
 """Relative standard deviation of what bytes read, bytes written and operations cost from job to job.
 
@@ -164,7 +154,7 @@ def fit(work: Floats, most_operation_seconds: float = DISK_OPERATION_SECONDS,
     variance = SPREAD**2
     for _ in range(ROUNDS):
         used = points @ costs
-        weight = np.where(used >= 1, EXPECTILE, np.where(used >= SATURATED, 1 - EXPECTILE, 0.0)) / DEPENDENCE
+        weight = (used >= SATURATED) / DEPENDENCE
         normal = (points.T * weight) @ points + variance * rows.T @ rows
         part = float(np.linalg.eigvals(np.linalg.pinv(normal) @ varied).real.max())
         normal -= varied * min(1.0, MOST_VARIED / max(part, RIDGE))
@@ -176,7 +166,8 @@ def fit(work: Floats, most_operation_seconds: float = DISK_OPERATION_SECONDS,
         by_bytes = points * (1.0, 1.0, 0.0) / np.maximum(points[:, :2] @ costs[:2], RIDGE)[:, None]
         varied = seen * (by_bytes.T * weight) @ by_bytes
     covariance = variance * np.linalg.pinv(normal + RIDGE * np.eye(3)) + np.diag((np.array(DIFFERENCES) * costs)**2)
-    return DeviceCosts(vector(costs * units), matrix(covariance * np.outer(units, units)), len(work))
+    reads, writes, operations = map(vector, covariance * np.outer(units, units))
+    return DeviceCosts(vector(costs * units), (reads, writes, operations), len(work))
 
 
 def _high(values: Floats) -> float:
@@ -229,8 +220,6 @@ class CostTable:
 
     seconds: Floats
     """Of each target; zeros where they are not known."""
-    pool: Ints
-    """Number of the pool in ``covariances``."""
     covariances: Floats
     known: Bools
     """Targets with costs, whose speed means something."""
@@ -248,7 +237,7 @@ class CostTable:
 
     def errors(self, target: Ints, work: Floats) -> Floats:
         """Standard error of :meth:`taken`, by the errors of the costs."""
-        found: Floats = np.einsum("ni,nij,nj->n", work, self.covariances[self.pool[target]], work)
+        found: Floats = np.einsum("ni,nij,nj->n", work, self.covariances[target], work)
         return np.sqrt(np.maximum(found, 0.0))
 
 
@@ -319,10 +308,6 @@ class _Kept:
     mixed: deque[Floats] = field(default_factory=lambda: deque(maxlen=KEPT))
     windows: int = 0
 
-    @property
-    def rows(self) -> Floats:
-        return np.array([*self.alone, *self.mixed]).reshape(-1, 3)
-
     def add(self, work: Floats) -> None:
         for row in work:
             (self.mixed if row[2] >= MIXED else self.alone).append(row)
@@ -374,7 +359,7 @@ class CostLearner:
 
     def _fit(self, pool: str, most_operation_seconds: float) -> None:
         kept = self._kept[pool]
-        work = kept.rows
+        work = np.array([*kept.alone, *kept.mixed])
         costs = fit(work, most_operation_seconds, self._learned.get(pool))
         if np.mean(work @ np.array(costs.seconds) >= SATURATED) >= MOST:
             self.costs = {**self.costs, pool: costs}
@@ -394,4 +379,4 @@ class CostLearner:
         known[unhealthy] = False
         chance = {None: LIMITED, SmallWrites.WAIT: LIMITED_DISKS, SmallWrites.ABSORBED: LIMITED_CACHED}
         limited = np.array([chance[writes.get(name)] for name in (*names, "")])[pool]  # the last is for no pool
-        return CostTable(seconds, pool, covariances, known, unhealthy, limited=limited, request_msec=request_msec)
+        return CostTable(seconds, covariances[pool], known, unhealthy, limited=limited, request_msec=request_msec)

@@ -43,9 +43,8 @@ RIVALS = SUSPECTS
 """Column of all other streams together."""
 COLUMNS = SUSPECTS + 1
 LEAST_EXPOSURE = 0.01
-"""Part of the device time below which a job gets no slot: it cannot cost a stream a noticeable part. A choice."""
-LEAST_RIVALS = 0.02
-"""Part of the stream's own device time below which other streams do not count. A choice."""
+"""Part of the device time below which a job gets no slot, and of the stream's own below which other streams do not
+count: it cannot cost a stream a noticeable part. A choice."""
 LEAST_LOST = 1e-6
 """A loss, or a part of one, below a millionth counts as none."""
 MOST_LOST = 30.0
@@ -95,10 +94,9 @@ LASTS = 0.2
 """Relative error of a loss over a whole stay. An operation costs a disk from half a turn (4 ms) to a seek more (12 ms),
 by where files lie: 29%. Bytes vary by 10%. The mean of both is a choice."""
 SMOOTHING = 0.3
-"""Weight of the newest window in the device time of a job. A stall of a target slows all jobs on it at once, which does
-not show that one slows another. A change by a factor of two is taken at once: the job started, left or changed."""
-SLOW_SMOOTHING = 0.2
-"""The same for the utilisation of a target."""
+"""Weight of the newest window in the device time of a job, and in the utilisation of targets. A stall of a target slows
+all jobs on it at once, which does not show that one slows another. A change of a job by a factor of two is taken at
+once: it started, left or changed."""
 
 MOST_AWAY = 1000
 """Streams that are remembered while they are away, those that were there last: 3 MB. A choice."""
@@ -336,7 +334,9 @@ class Interference:
         work = kinds.work(window)
         taken = costs.taken(window.target, work)
         exposure = self._exposures(streams, window, kinds, costs, work, taken=taken)
-        rate = self._rates(streams, window, costs, work)
+        of, streaming = found_in(streams.job, window.job)
+        streaming &= costs.known[window.target]
+        rate = sums(of[streaming], work[streaming, :2], len(streams.job)).sum(axis=1)
         rate[np.isin(streams.job, list(self.in_doubt))] = 0.0  # left out below: the window says nothing of them
         there = rate > 0
         self._begin_levels(streams, np.log(np.maximum(rate, 1.0)), exposure, there)
@@ -587,7 +587,7 @@ class Interference:
         mine = np.isin(window.target * count + window.job, streams.target * count + streams.job[streams.of])
         own = np.bincount(np.searchsorted(streams.job, window.job[mine]), taken[mine], len(streams.job))
         others = np.clip(np.bincount(streams.of, together[streams.target]) / np.maximum(own, 1e-9) - 1, 0, 20)
-        return others * ((own > 0) & (others >= LEAST_RIVALS))
+        return others * ((own > 0) & (others >= LEAST_EXPOSURE))
 
     def _smoothed(self, row: Ints, found: Floats, use: Floats, seconds: float) -> Floats:
         state = self._state
@@ -598,19 +598,12 @@ class Interference:
         came = (old[:, RIVALS] == 0) & (new[:, RIVALS] > 0)
         self._arrive(row[came], RIVALS, seconds)
         alone = found[:, :SUSPECTS].sum(axis=1) < LEAST_EXPOSURE
-        busy = state["utilisation"][row] = np.where(before > 0, before + SLOW_SMOOTHING * alone * (use - before), use)
+        busy = state["utilisation"][row] = np.where(before > 0, before + SMOOTHING * alone * (use - before), use)
         # a stream keeps its targets busy: where they do less than the costs say, they are slower than their pool, or
         # the suspects cost more than that, which is for b to say
         exposure = doses(new, busy)
         state["age"][row] += exposure > 0.3 * LEAST_EXPOSURE
         return exposure
-
-    def _rates(self, streams: Streams, window: WindowColumns, costs: CostTable, work: Floats) -> Floats:
-        """Bytes per second of each stream in this window, on all targets with known costs."""
-        of, mine = found_in(streams.job, window.job)
-        mine &= costs.known[window.target]
-        found: Floats = sums(of[mine], work[mine, :2], len(streams.job)).sum(axis=1)
-        return found
 
     def _begin_levels(self, streams: Streams, rate: Floats, exposure: Floats, there: Bools) -> None:
         """Begin the level of new streams: by what is remembered, or by the first window as device time explains it."""
@@ -715,18 +708,16 @@ class Interference:
     def _to_rivals(self, now: Newest, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> list[Loss]:
         """Losses to other streams that started while the stream was seen; the stream with most device time is named."""
         streams = now.streams
-        came = ((now.exposure[:, RIVALS] > LEAST_RIVALS) & (now.rate > 0)
-                & (self._state["came_after"][streams.row, RIVALS] >= SURPRISE_WINDOWS))
-        rivals: dict[int, tuple[int, ...]] = {}
-        for at in np.flatnonzero(came).tolist():
+        came = np.flatnonzero((now.exposure[:, RIVALS] > 0) & (now.rate > 0)
+                              & (self._state["came_after"][streams.row, RIVALS] >= SURPRISE_WINDOWS))
+        rivals: list[tuple[int, ...]] = []
+        for at in came.tolist():
             here = np.isin(recent.target, streams.target[streams.of == at]) & kinds.stream[recent.job] & (
                 recent.job != streams.job[at])
-            if here.any():
-                use = np.bincount(recent.job[here], costs.taken(recent.target[here], recent.work[here]))
-                rivals[at] = int(use.argmax()),
-        costly = np.tile(np.arange(COLUMNS) == RIVALS, (len(rivals), 1))
-        return self._to_columns(now, np.array([*rivals], np.int64), costly, np.full(len(rivals), RIVALS),
-                                [*rivals.values()])
+            use = np.bincount(recent.job[here], costs.taken(recent.target[here], recent.work[here]))
+            rivals.append((int(use.argmax()),))
+        costly = np.tile(np.arange(COLUMNS) == RIVALS, (len(came), 1))
+        return self._to_columns(now, came, costly, np.full(len(came), RIVALS), rivals)
 
     def _to_columns(self, now: Newest, at: Ints, costly: Bools, first: Ints,
                     suspects: Sequence[tuple[int, ...]]) -> list[Loss]:
