@@ -500,7 +500,9 @@ class Interference:
                 if part[free] > busy[pair] / 2:
                     continue
                 # what it costs is now part of the level
-                state["mean"][at, :, 0] -= state["exposure"][at, free] * state["mean"][at, :, 1 + free]
+                dose = doses(state["exposure"][[at]], state["utilisation"][[at]])[0, free]
+                for moments in (state["mean"][at], state["covariance"][at], state["covariance"][at].swapaxes(1, 2)):
+                    moments[:, 0] -= dose * moments[:, 1 + free]
                 slot[(row == at) & (slot == free)] = -1
             taken[at, free] = True
             slot[pair] = free

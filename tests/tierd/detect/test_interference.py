@@ -398,16 +398,18 @@ def test_of_many_suspects_that_come_at_once_the_largest_have_slots() -> None:
     assert bed.names(bed.slots()) == {"m.1", "m.2", "m.5", "m.6", "m.7", "m.8"}
 
 
-def test_a_job_that_loses_its_slot_leaves_no_device_time_in_it() -> None:
+def test_a_job_that_loses_its_slot_leaves_no_device_time_in_it_and_its_loss_in_the_level() -> None:
     """The job that takes it was known first, so it comes first in the window."""
-    rng, bed = Random(15), Bed()
-    early = [small_files(f"early.{n}", 2.0) for n in range(SUSPECTS)]
-    bed.see(window(0, small_files("grows.9", 0.2), stream("s.1", ALONE, rpc_bytes=MIB)))
-    run(bed, (window(1 + n, at(rng, ALONE * 0.8), small_files("grows.9", 0.2), *early) for n in range(4)))
-    bed.see(window(5, at(rng, ALONE / 2), small_files("grows.9", 18), *early))
-    dose = bed.model.newest.exposure[0]
+    rng, bed = alone_first(15)
+    early = [small_files(f"early.{n}", 3.0) for n in range(SUSPECTS)]
+    bed.see(window(9, small_files("grows.9", 0.2), stream("s.1", ALONE, rpc_bytes=MIB)))
+    run(bed, (window(10 + n, at(rng, ALONE * (1 - share(18))), small_files("grows.9", 0.2), *early) for n in range(9)))
+    before = bed.model.newest
+    bed.see(window(19, at(rng, ALONE * (1 - share(25))), small_files("grows.9", 7), *early))
+    now = bed.model.newest
     grown, other = (bed.slots().index(bed.recent.jobs[job]) for job in ("grows.9", "early.5"))
-    assert dose[grown] == pytest.approx(9 * dose[other], rel=0.05)
+    assert now.exposure[0, grown] == pytest.approx(7 / 3 * now.exposure[0, other], rel=0.05)
+    assert (before.mean - now.mean)[0, 0] == pytest.approx((before.exposure * before.mean[:, 1:])[0, grown], rel=0.2)
 
 
 def test_jobs_and_streams_that_are_long_gone_are_forgotten_and_change_nothing() -> None:
