@@ -1,7 +1,5 @@
 """Recordings of a real Lustre file system, unpacked once per run, and HTTP servers that end with their test."""
 
-from __future__ import annotations
-
 import gc
 import http.client
 import os

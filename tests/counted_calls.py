@@ -1,7 +1,5 @@
 """What a mover asks of Lustre, counted below it, by method."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Recorded texts, and what may become of them: other numbers, damage."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Certificates made for the run, and web configurations that use them."""
 
-from __future__ import annotations
-
 import shutil
 import ssl
 import subprocess

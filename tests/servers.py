@@ -1,7 +1,5 @@
 """Servers of other people that tests start: Prometheus and Alertmanager, on loopback, gone afterwards."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The import rules of docs/architecture.md, read with ast; and tierd without what can be taken away."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -4,8 +4,6 @@ The snippets of README and quick start work in the order in which they stand. Pa
 the test. Programs that need Lustre, root or the network do nothing.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

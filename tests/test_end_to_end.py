@@ -1,7 +1,5 @@
 """The whole road in virtual time: simulated cluster, parameter files, exporter over HTTP, tierd, the same cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise

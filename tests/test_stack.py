@@ -3,8 +3,6 @@
 The processes of the cluster are killed and stopped: leader, standby, movers, readers and NATS servers.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

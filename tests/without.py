@@ -4,8 +4,6 @@
 tierd that knows a policy may be imported before.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -5,8 +5,6 @@
 Everywhere else these tests are not selected, or, when asked for with ``-m lustre``, skipped.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

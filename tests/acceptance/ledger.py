@@ -3,8 +3,6 @@
 A move can seem perfect for some seconds and have destroyed the data: only a later cold read shows it.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The file system under acceptance, and what an administrator would type to look at it."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

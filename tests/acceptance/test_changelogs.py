@@ -1,7 +1,5 @@
 """Changelogs: the records of what was just done, on each MDT, and the echo of our own moves."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """The last word: every file that was moved, read from its targets long after."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.acceptance.ledger import Ledger

@@ -1,7 +1,5 @@
 """The mounted file system keeps the contract of the port, with either engine."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time

@@ -1,7 +1,5 @@
 """An OST is emptied of the files of a directory, with every file intact, and a default striping set and undone."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

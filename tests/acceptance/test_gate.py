@@ -1,7 +1,5 @@
 """What tierd does as a whole on a real file system: through its gate, with its journal, and back again."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -3,8 +3,6 @@
 Nothing about speed is asserted: one machine's minute is not another's. Each round moves all files to the other pool.
 """
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable

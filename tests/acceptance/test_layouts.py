@@ -1,7 +1,5 @@
 """Layouts as ``lfs`` sees them; default layouts of directories, set and undone."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Mirrors on flash on a real Lustre: extend, resync and split, with writers between, and after kill -9."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Moves of files without other users: only the place of their data changes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

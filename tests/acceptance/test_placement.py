@@ -1,7 +1,5 @@
 """Data on the MDT and stripes, on a real file system: chosen layouts as defaults, moves there and back, and undo."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is left alone, and that it is exactly as it was: layout, data, times."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Moves among concurrent readers and writers, and movers that are killed: every file is what was last written."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Moves of files whose project, name or place is unusual, and of many at once."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

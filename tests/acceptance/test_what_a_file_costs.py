@@ -1,7 +1,5 @@
 """Requests and calls of each move, by the counters of this client. Prints them and compares them with decision 13."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

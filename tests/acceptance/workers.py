@@ -1,7 +1,5 @@
 """Applications for storms: each writes to files of its own and knows what they must hold."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import mmap

@@ -1,7 +1,5 @@
 """Rule files with a few of the rules, for promtool: evaluating all of them takes many times as long."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """With real servers: two of Prometheus for the rack tier, whose site gets no series of a client, and Alertmanager."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

@@ -4,8 +4,6 @@ Each alert fires once, from trouble on a simulated site: simulator, exporter and
 shows the output of commands there. ``RUNBOOKS=rewrite`` writes it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A trouble for each alert: what happens on the simulated site so that it fires."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """What holds for every implementation of ``lustre.filesystem.Filesystem``: the simulated one, and a mounted Lustre."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

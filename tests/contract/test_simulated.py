@@ -1,7 +1,5 @@
 """The simulated file system keeps the contract of the port."""
 
-from __future__ import annotations
-
 import pytest
 
 from lustre.layout.model import Component, Layout

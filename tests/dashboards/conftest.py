@@ -1,7 +1,5 @@
 """A Prometheus with five minutes of a simulated site, recording rules included."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The dashboards as JSON, taken apart."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

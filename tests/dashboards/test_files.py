@@ -1,7 +1,5 @@
 """The dashboards as files, and each query of each panel in a real Prometheus with metrics of a simulated cluster."""
 
-from __future__ import annotations
-
 import json
 import re
 from operator import itemgetter

@@ -4,8 +4,6 @@ Every row is opened. A panel error, an error in the console, a "No data" that no
 nowhere fail the test. Pictures are kept in the folder that GRAFANA_PICTURES names.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Real and synthetic trees, and the exporter's output for them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

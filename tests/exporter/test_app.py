@@ -1,7 +1,5 @@
 """The exporter over HTTP: formats, compression, shared scrapes, the landing page, and an end without a cut."""
 
-from __future__ import annotations
-
 import gzip
 import http.client
 import os

@@ -1,7 +1,5 @@
 """Texts that have not changed are not processed again: what a pass shows is what a first pass would show."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command: what it prints, writes, refuses, and how it ends."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

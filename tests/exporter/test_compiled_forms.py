@@ -1,7 +1,5 @@
 """Requests and counters read by a form that was compiled are the same as without, whatever may be printed."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

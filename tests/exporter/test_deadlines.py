@@ -1,7 +1,5 @@
 """Collectors that hang: the pass ends, the others are shown, nothing piles up."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

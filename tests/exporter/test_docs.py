@@ -1,7 +1,5 @@
 """Walks everything that is collected: names, units, help, and the reference made of them."""
 
-from __future__ import annotations
-
 import re
 from operator import attrgetter
 from pathlib import Path

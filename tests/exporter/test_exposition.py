@@ -1,7 +1,5 @@
 """Both formats under the strictest readers there are."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

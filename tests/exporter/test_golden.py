@@ -1,7 +1,5 @@
 """The whole exposition of each recorded tree, word for word. ``make golden`` writes them anew; read the difference."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page for people."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading

@@ -1,7 +1,5 @@
 """Sums over targets survive any one of them: they never go back, and never jump by what was counted long ago."""
 
-from __future__ import annotations
-
 import pytest
 
 from exporter.ledger import SPARE, Ledger

@@ -1,7 +1,5 @@
 """The mount point of each client instance. Those of a tape are in test_golden."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.exporter.collectors.families import shown

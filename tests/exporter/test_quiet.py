@@ -1,7 +1,5 @@
 """Clients without bulk RPCs: their ``rpc_stats`` is read less often, and nothing is missed."""
 
-from __future__ import annotations
-
 import pytest
 
 from exporter.connections import MAX_QUIET_PASSES

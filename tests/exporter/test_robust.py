@@ -1,7 +1,5 @@
 """Files that are cut, empty, binary, unreadable or hang: the rest is served, and what is missing is counted."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Callers that share a call. How they run beside it or wait for their turn is in test_app."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """What was compiled shows what is shown without: the same lines and numbers, whatever a kernel or a fault may print."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

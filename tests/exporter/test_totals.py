@@ -1,7 +1,5 @@
 """Sums by pool: over time, over pools that overlap, over targets that come and go."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every parameter of the recorded node is read, or the documentation gives the reason."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Nodes of older releases, written from Lustre's source: all is found where it was then, and means the same."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

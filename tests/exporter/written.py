@@ -1,7 +1,5 @@
 """Nodes of older releases, written from Lustre's source: which there are, and how their files are unfolded."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

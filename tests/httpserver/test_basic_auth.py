@@ -1,7 +1,5 @@
 """Passwords: right, wrong, remembered, and no word about which part was wrong."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

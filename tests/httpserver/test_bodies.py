@@ -1,7 +1,5 @@
 """Bodies that several connections send, and the limit on the bytes held for them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The web configuration file: accepted content, and all mistakes reported at once with their lines."""
 
-from __future__ import annotations
-
 import ssl
 import sys
 

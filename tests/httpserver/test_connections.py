@@ -1,7 +1,5 @@
 """Slow, silent and vanishing clients, and more of them than there are places."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import socket

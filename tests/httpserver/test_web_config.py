@@ -1,7 +1,5 @@
 """Over the wire: who gets in, over what, and that a change takes effect without a restart and without a gap."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """A stand-in for the loaded library: C functions as Python ones, with the attributes ctypes gives them."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Callable

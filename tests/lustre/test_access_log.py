@@ -1,7 +1,5 @@
 """Entries of access logs, byte by byte as include/uapi/linux/lustre/lustre_access_log.h lays them out."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

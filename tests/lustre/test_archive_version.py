@@ -1,7 +1,5 @@
 """What the releases of the client and of all metadata targets can do: layouts, archives, quotas of pools."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from functools import partial

@@ -1,7 +1,5 @@
 """Inode flags and projects of open files, with and without the requests of Lustre."""
 
-from __future__ import annotations
-
 import errno
 import os
 import struct

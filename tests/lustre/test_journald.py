@@ -1,7 +1,5 @@
 """Priorities of journald."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os

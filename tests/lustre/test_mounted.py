@@ -1,7 +1,5 @@
 """The mounted file system, as far as it can be tried without one: a recorded parameter tree, and plain directories."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

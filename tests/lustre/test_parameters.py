@@ -1,7 +1,5 @@
 """Where parameters are found, what device names say, and reading to the end."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Each program ends with a status and one line at most where nobody takes its output."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

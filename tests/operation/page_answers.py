@@ -1,7 +1,5 @@
 """Answers from which the page is made, in tests without a daemon: a case with hostile names, refusals, moves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tierd.daemon.answers import (

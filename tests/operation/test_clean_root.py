@@ -4,8 +4,6 @@ Runs where ``TIERD_PACKAGES`` names the folder of the packages, as root, on Debi
 this machine: what is installed there is seen, and nothing of it changes.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

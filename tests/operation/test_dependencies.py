@@ -1,7 +1,5 @@
 """What an installation needs: prometheus_client for the exporter, the packages of its extra for tierd."""
 
-from __future__ import annotations
-
 import configparser
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The packages lustre-exporter and lustre-tierd: what belongs to which, wheels, scripts, and the compose file."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

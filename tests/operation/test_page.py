@@ -1,7 +1,5 @@
 """tierd's pages in a real browser, without a window: content, accessibility, live updates, buttons."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec

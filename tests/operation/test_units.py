@@ -1,7 +1,5 @@
 """The unit files and the settings beside them, judged by the tools that read them; skipped where there are none."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """An OSS for agents: parameter files below a root, with the simulated token bucket filter, and the real texts."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from pathlib import Path

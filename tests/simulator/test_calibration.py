@@ -3,8 +3,6 @@
 Nothing of these results is written into the scenarios or the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """What calls and moves cost: processor time on the node they are made on, and the queues of the targets."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 from dataclasses import replace

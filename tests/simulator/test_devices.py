@@ -1,7 +1,5 @@
 """Disks, flash, RAID groups and the journals on them cost what they cost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Faults and events, and what the parameter files and the port show then."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The model of flows, and its size. test_calibration compares it with the model of events."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What must hold whatever the jobs do: bytes and objects are conserved, counters grow, the same seed gives the same."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace

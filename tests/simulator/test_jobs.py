@@ -1,7 +1,5 @@
 """Applications of other kinds, IO500 among them: what they get depends on RPCs, locks and caches as on a real one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

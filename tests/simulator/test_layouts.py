@@ -1,7 +1,5 @@
 """Layouts as Lustre applies them: where bytes go, what a write makes of a layout, and moves through the port."""
 
-from __future__ import annotations
-
 import errno
 from dataclasses import replace
 from typing import Any

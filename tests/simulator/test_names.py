@@ -1,7 +1,5 @@
 """What clients do to names: the changelog they leave, objects made and destroyed, directories over MDTs."""
 
-from __future__ import annotations
-
 import errno
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 """The parameter files: every parser of lustre.formats reads the model's own numbers back; the form is that of the
 kernel, in each release."""
 
-from __future__ import annotations
-
 import json
 import re
 import tarfile

@@ -1,7 +1,5 @@
 """Several activities at once in virtual time, the events below them, and the driver in real time."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

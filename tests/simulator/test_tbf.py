@@ -1,7 +1,5 @@
 """The token bucket filter of the simulated OSS: its buckets, and its texts beside those of a real one."""
 
-from __future__ import annotations
-
 import errno
 import os
 from dataclasses import replace

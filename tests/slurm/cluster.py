@@ -4,8 +4,6 @@ As root, jobs belong to nobody, because Slurm refuses burst buffers to root. Oth
 suite, and so do the daemons.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

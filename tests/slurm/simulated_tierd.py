@@ -1,7 +1,5 @@
 """tierd with its socket over a simulated cluster in real time: in this process, or as a process that a test kills."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

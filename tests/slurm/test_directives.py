@@ -1,7 +1,5 @@
 """#BB_LUA directives as the plugin reads them: the request that tierctl gets, and what is refused at submission."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

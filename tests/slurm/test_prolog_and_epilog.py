@@ -1,7 +1,5 @@
 """Prolog and epilog: the layout that helped before is set for the next run, and the job's comment gets a line."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Jobs of a real Slurm whose files tierd stages: #BB_LUA in a script, the plugin, tierctl, tierd, moves."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A simulated file system between whose calls something happens, and a site that is killed there."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable

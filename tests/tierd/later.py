@@ -1,7 +1,5 @@
 """Calls in the background, calls that fail, and time, all under the control of a test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any

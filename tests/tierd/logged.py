@@ -1,7 +1,5 @@
 """What tierd logs, as a list of sentences that grows until the test ends."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 from tierd.logs import heard

@@ -1,7 +1,5 @@
 """tierd's port over prepared answers, and what it was asked to do."""
 
-from __future__ import annotations
-
 import base64
 import http.client
 import re

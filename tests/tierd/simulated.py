@@ -1,7 +1,5 @@
 """The recorded test bed with tierd at work on it, in virtual time, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

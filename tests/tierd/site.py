@@ -1,7 +1,5 @@
 """A daemon with its socket, port and journal, over the simulated cluster, and tierctl and a browser to ask it with."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping

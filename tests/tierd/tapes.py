@@ -1,7 +1,5 @@
 """The tapes of ``tests/tapes``, each unpacked once in a process, and what really happened in them."""
 
-from __future__ import annotations
-
 import json
 from contextlib import ExitStack
 from functools import cache

@@ -1,7 +1,5 @@
 """The words of the journal."""
 
-from __future__ import annotations
-
 from tierd.acts import ActKind, OrderKind, Outcome, Verdict
 from tierd.refusal import PLAN_REASONS, Reason
 

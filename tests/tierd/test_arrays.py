@@ -1,7 +1,5 @@
 """Array tasks are grouped, and no other jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import process_time
 

@@ -1,7 +1,5 @@
 """Calls in daemon threads, as futures."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

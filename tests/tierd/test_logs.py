@@ -1,7 +1,5 @@
 """What the one on call sees: which sentences are warnings."""
 
-from __future__ import annotations
-
 import logging
 import os
 from pathlib import Path

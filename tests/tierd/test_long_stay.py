@@ -1,7 +1,5 @@
 """A neighbour that stays longer than the history of its victim."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What watches gets the processor before applications, what copies files does not."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

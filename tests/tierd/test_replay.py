@@ -1,7 +1,5 @@
 """Replays of the tapes: recordings of a real file system, each with a note of what really happened."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

@@ -3,8 +3,6 @@
 The sentences are replaced where they enter a record, the journal or the log. Equal sentences stay equal.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

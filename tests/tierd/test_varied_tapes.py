@@ -1,7 +1,5 @@
 """What must not matter in a recording does not: names, sizes, under how many job ids, what of the records is there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache

@@ -3,8 +3,6 @@
 Counters are changed as they stand, which only ever grow; so what is made of them grows as well.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Small worlds to test detection with: windows made of a few lines."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tierd.model import JobLoad, NamespaceLoad, Window

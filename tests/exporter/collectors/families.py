@@ -1,7 +1,5 @@
 """Where parameters lie, and the samples of one family."""
 
-from __future__ import annotations
-
 from typing import Any
 
 DEBUG = "sys/kernel/debug/lustre"

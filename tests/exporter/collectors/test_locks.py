@@ -1,7 +1,5 @@
 """Locks: as many series as kinds of namespaces, and counters that outlive their source."""
 
-from __future__ import annotations
-
 from tests.exporter.collectors.families import SYSFS, shown
 
 

@@ -1,7 +1,5 @@
 """Metadata targets: users of changelogs, OI scrub and LFSCK, HSM, and other targets as they see them."""
 
-from __future__ import annotations
-
 from tests.exporter.collectors.families import DEBUG, SYSFS, shown
 
 SCRUB = f"{DEBUG}/osd-ldiskfs/lustre-OST0000/oi_scrub"

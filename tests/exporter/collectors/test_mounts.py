@@ -1,7 +1,5 @@
 """A client: sums over the targets of a pool, and states of connections."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.exporter.collectors.families import DEBUG, MOUNT, shown

@@ -1,7 +1,5 @@
 """The node as a whole: health, network, what is never read."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.exporter.collectors.families import DEBUG, MOUNT, SYSFS

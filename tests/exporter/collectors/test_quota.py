@@ -1,7 +1,5 @@
 """Quotas: how many are shown, and whether they are enforced."""
 
-from __future__ import annotations
-
 from tests.exporter.collectors.families import shown
 
 

@@ -1,7 +1,5 @@
 """Rules of the token bucket filter: only while it runs, and not all of very many. What they show is in test_written."""
 
-from __future__ import annotations
-
 FOLDER = "sys/kernel/debug/lustre/ost/OSS/ost_io"
 POLICIES = "\nregular_requests:\n  - name: tbf jobid\n    state: {}\n    fallback: no\n    queued: 7\n    active: 3\n"
 RULES = "regular_requests:\nCPT 0:\n"

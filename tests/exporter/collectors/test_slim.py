@@ -1,7 +1,5 @@
 """The slim profile: few series, with the names, labels and values of the full one."""
 
-from __future__ import annotations
-
 import pytest
 from prometheus_client import CollectorRegistry
 

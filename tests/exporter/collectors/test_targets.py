@@ -1,7 +1,5 @@
 """Targets of a server: their disks, their room, their clients, their recovery."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.exporter.collectors.families import DEBUG, SYSFS, shown

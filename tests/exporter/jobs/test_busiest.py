@@ -1,7 +1,5 @@
 """Who is chosen is who would be chosen if every score were halved at every pass."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

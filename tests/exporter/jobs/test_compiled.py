@@ -1,7 +1,5 @@
 """Jobs read and shown by what was compiled are the same as without, whatever a kernel or a fault may print."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Jobs: hostile ids, times of readings, the limit and the sum of the rest."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.exporter.collectors.families import shown

@@ -1,7 +1,5 @@
 """The sum of the jobs that are not shown by themselves is what they did, whatever becomes of them and of the file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The table of jobs in C shows what the Python readers show, over any series of readings."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Jobs from scrape to scrape: idle ones leave and come back, and a file may come in any pieces."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The changelog device. A file with one byte for each record takes its place: its offsets are then indexes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Any record survives being written and read, cut anywhere; what is not a changelog is refused."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """Every recorded changelog record, in the form of the character device and as the library repacks it."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

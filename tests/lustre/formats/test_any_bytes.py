@@ -1,7 +1,5 @@
 """What holds for every parser: no bytes make it raise, a cut file gives no wrong number, time grows with length."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from importlib import import_module

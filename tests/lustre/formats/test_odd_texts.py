@@ -1,7 +1,5 @@
 """Texts beside those of recorded and written nodes: hostile job ids, lines out of place, lost parts, huge numbers."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

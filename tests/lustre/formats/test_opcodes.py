@@ -1,7 +1,5 @@
 """One alphabet of control characters in Python and C."""
 
-from __future__ import annotations
-
 import pytest
 
 from lustre.formats import compiled

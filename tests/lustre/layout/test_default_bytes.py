@@ -1,7 +1,5 @@
 """Defaults in binary form: what is written is read as what was meant, and as Lustre itself writes it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

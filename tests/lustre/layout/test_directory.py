@@ -1,7 +1,5 @@
 """The striping of directories: what Lustre 2.17 recorded, any bytes, and any text."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Queries of a layout, and the ``lfs setstripe`` options for it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

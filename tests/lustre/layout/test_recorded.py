@@ -1,7 +1,5 @@
 """Every recorded layout: the extended attributes and what ``lfs getstripe -y`` printed say the same."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Text and binary form of any layout, and what is refused."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The binding names missing functions, raises typed errors, and offers no dangerous call."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -1,7 +1,5 @@
 """The ioctl that sets the default striping of directories."""
 
-from __future__ import annotations
-
 import pytest
 
 from lustre.errors import UnknownLayout, understood

@@ -1,7 +1,5 @@
 """A directory's own default layout, and the root's, which Lustre returns for directories without one."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

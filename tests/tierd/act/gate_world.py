@@ -1,7 +1,5 @@
 """The gate over the Lustre in memory, with a real engine behind it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Lustre in memory as the gate sees it: the part of the file system port that looks, and default layouts."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Moves that can wait give way to streams: a stream loses at most its part, and every move is made in the end."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Two movers of one file system: one acts, the other names it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Defaults that are not replaced, what Lustre makes of those it is given, and taking them back."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Acts that the gate passes or refuses, and conditions that do not stop it."""
 
-from __future__ import annotations
-
 import errno
 import sqlite3
 from collections.abc import Iterator, Sequence

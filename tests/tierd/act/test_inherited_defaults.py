@@ -2,8 +2,6 @@
 acts and undo leads to is in test_undo_stateful.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A kill at every single step: files whole, nothing leaked, and a journal that closes each intent with the truth."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress

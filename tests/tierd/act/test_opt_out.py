@@ -1,7 +1,5 @@
 """Users' opt-out and pins, at the gate and in plans, over the simulated file system."""
 
-from __future__ import annotations
-
 import errno
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The queue of moves: no finding waits for the moves of another, and no move goes that was dropped meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

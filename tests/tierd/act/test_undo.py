@@ -1,7 +1,5 @@
 """Undo of acts, and recovery of those that a kill interrupted."""
 
-from __future__ import annotations
-
 import pytest
 
 from lustre.errors import of_errno

@@ -1,7 +1,5 @@
 """Default layouts that tierd set are undone in any order to what would be there without tierd."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What the user of a job may read or write: owner, mode bits, ACL, directories, links."""
 
-from __future__ import annotations
-
 import stat
 import struct
 from dataclasses import replace

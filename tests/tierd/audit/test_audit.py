@@ -1,7 +1,5 @@
 """The settings of a node against the papers: on a recorded tree, and on nodes that differ from it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

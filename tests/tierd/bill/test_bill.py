@@ -1,7 +1,5 @@
 """The bill of a simulated site: what the neighbour cost is what the stream gets without it."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

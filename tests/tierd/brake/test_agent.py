@@ -1,7 +1,5 @@
 """Rules of TBF: which are set, and that they stay only while the leader answers. In virtual time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from unittest.mock import Mock
 

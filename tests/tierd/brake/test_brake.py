@@ -1,7 +1,5 @@
 """The brake: rates of a job on each OSS and its end; and a simulated site with rules over HTTP and an agent."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Mapping

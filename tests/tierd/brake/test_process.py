@@ -1,7 +1,5 @@
 """``tierd brake`` as a process with a program in place of ``lctl``: SIGTERM and SIGKILL leave no rule behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What tierctl shows of a daemon over the simulated cluster: what an administrator types, and reads; its options."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

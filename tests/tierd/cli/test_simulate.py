@@ -1,7 +1,5 @@
 """``tierctl simulate`` and ``tierctl evaluate``."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """``tierctl top`` on a terminal: its tables, keys and sizes, hostile names, and a daemon that does not answer."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """nats-server from its wheel, on loopback with a store of its own, as long as a test or a session needs it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

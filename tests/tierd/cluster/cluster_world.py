@@ -1,7 +1,5 @@
 """A leader with its gate, and movers in threads of this process, over one Lustre in memory and a real nats-server."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A nats-server that runs as long as the session, or that a test may kill."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

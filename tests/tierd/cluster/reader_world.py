@@ -1,7 +1,5 @@
 """Changelogs in files, readers over them, and a leader that counts what they send."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice

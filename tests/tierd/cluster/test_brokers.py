@@ -1,7 +1,5 @@
 """What happens when servers of NATS are gone, stand still or are full: the leader says so, and nothing is lost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path

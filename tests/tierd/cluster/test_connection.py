@@ -1,7 +1,5 @@
 """The connection against a real nats-server: what is stored, leased, refused and unknown."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

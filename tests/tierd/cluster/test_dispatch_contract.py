@@ -1,7 +1,5 @@
 """What every dispatch does: one suite for the engine in this process and for movers over NATS."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Followers have the leader's journal, whatever happens in which order; two leaders do not mix."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``TIERD_INTENTS=1000000`` makes a million of them; ``TIERD_INTENTS=N:SEED`` chooses another course of events.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sqlite3

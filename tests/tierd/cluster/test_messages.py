@@ -1,7 +1,5 @@
 """Messages survive the wire; what is malformed, forged or of a later version is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a mover refuses, and what it does when it dies, stands still, or loses NATS: at named points, in one process."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Movers and readers as processes wire them: leases, states, defects, and settings that do not allow them."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from pathlib import Path

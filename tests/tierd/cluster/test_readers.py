@@ -1,7 +1,5 @@
 """Readers, most of them on a real nats-server: nothing lost and nothing twice, whoever is killed, stopped or split."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

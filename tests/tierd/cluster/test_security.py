@@ -1,7 +1,5 @@
 """The example configuration of the NATS servers: each role may do its work, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

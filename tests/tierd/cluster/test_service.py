@@ -1,7 +1,5 @@
 """The whole daemon as the leader: a noisy neighbour is found on the simulated cluster, and a mover moves its files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Slots of pools and of striped files: whatever is sent and ends in which order, no limit is exceeded."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A standby leads when the claim is free, and not before; a tierd alone stands by for nobody."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

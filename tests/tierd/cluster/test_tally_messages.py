@@ -1,7 +1,5 @@
 """Tallies on the wire: any tally comes back as it was, none is too large, and anything else is refused."""
 
-from __future__ import annotations
-
 import zlib
 from random import Random
 

@@ -3,8 +3,6 @@
 Settings that cannot work together are refused or warned of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

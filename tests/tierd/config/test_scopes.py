@@ -1,7 +1,5 @@
 """Scopes: the deepest one decides for a path, and every package honours its pools."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given

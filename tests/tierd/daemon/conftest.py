@@ -1,7 +1,5 @@
 """Fixtures of tests.tierd.port, for every test of this folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Looking, planning, acting and judging beside each other: what one waits for holds up no other."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Mode ``ask``: a plan waits until an administrator applies or declines it. ``apply`` also repeats what was undone."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tierd.sense.clocks import SettableClock

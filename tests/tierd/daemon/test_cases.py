@@ -1,7 +1,5 @@
 """Cases: curves of victims, device time before and after the acts, why nothing is done, refusals by reason."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The control socket: who may ask for what, which daemon answers, and requests that are odd."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

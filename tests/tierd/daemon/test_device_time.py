@@ -1,7 +1,5 @@
 """A neighbour that was there before tierd: found by device time, acted on gently, and judged by the act."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A default striping of directories over MDTs: set for a storm, judged by the operations there, and undone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

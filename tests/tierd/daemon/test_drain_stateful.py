@@ -1,7 +1,5 @@
 """A drain, whatever comes between and within its steps: kills, pauses, orders, users, targets that are not well."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 

@@ -1,7 +1,5 @@
 """An OST is emptied for its replacement: found, moved, paused, killed, resumed, ended, and what stays is named."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -1,7 +1,5 @@
 """The further findings in the whole loop, on the simulated test bed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A neighbour with a hostile name in a hostile place, or whose records are lost: acted on safely, and explained."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A metadata server is away, and calls into the file system wait. tierd reports it, and systemd does not end it."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

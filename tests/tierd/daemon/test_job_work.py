@@ -1,7 +1,5 @@
 """Acts for a job end with its work: moves are dropped when it has gone, and nothing is done where it worked before."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

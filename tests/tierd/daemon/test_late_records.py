@@ -1,7 +1,5 @@
 """An MDT that shows a record late, and one that really loses records, under a whole daemon."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

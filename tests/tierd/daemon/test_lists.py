@@ -1,7 +1,5 @@
 """Lists of targets and jobs, and the page of one: searched, filtered and sorted on the server."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 import pytest

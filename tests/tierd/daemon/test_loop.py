@@ -1,7 +1,5 @@
 """What the loop looks at in each cycle: room on flash before defaults fill it, and files before they move."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sources with wrong values, in virtual time: tierd does nothing unsafe, and reports the error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace

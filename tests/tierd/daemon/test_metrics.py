@@ -1,7 +1,5 @@
 """Metrics about slowed streams: how long their series live, what is usual, and what tierd does about them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Page, status, explain, findings, report and metrics say the same of one case at each of its stages."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import UTC, datetime

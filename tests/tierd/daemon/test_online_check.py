@@ -1,7 +1,5 @@
 """``tierd --check-config --online``."""
 
-from __future__ import annotations
-
 import errno
 import tomllib
 from collections.abc import Mapping, Sequence

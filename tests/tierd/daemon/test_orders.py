@@ -1,7 +1,5 @@
 """What an administrator, or robinhood, asks for by name: files moved, a queue drained, and how long one waits."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Somebody else who moves files is seen, root with ``lfs migrate`` too; what we moved before a restart is ours."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

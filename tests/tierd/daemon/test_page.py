@@ -1,7 +1,5 @@
 """tierd's pages without a browser: what they are made of, who may change something, and events."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

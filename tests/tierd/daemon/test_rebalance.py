@@ -1,7 +1,5 @@
 """Files move within an uneven pool, in the whole loop on the simulated test bed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Some tests give the findings and what to do about them, over a simulated file system.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence

@@ -1,7 +1,5 @@
 """``tierctl report`` and the history: true, and no larger for a week than for an hour."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Queued work after tierd ends or is killed: it continues after another check, or is reported."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """After a verdict against the act, files that got other stripes get their earlier layout, once they are closed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The daemon with its socket and journal, over the simulated cluster; tierctl on the other side."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace

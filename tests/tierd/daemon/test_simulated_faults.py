@@ -1,7 +1,5 @@
 """Faults of a simulated cluster, as tierd sees them in parameter files, changelogs and the port."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Staging for a scheduler over the control socket, in virtual time: rights, deadline, cancel, restart, limits."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Mapping
 from pathlib import Path

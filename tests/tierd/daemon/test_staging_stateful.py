@@ -1,7 +1,5 @@
 """Stagings of jobs, whatever comes between and within their steps: kills, pauses, cancels, deadlines, users."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The service kept at work: a bad configuration, a journal that fails, and what was held while it began."""
 
-from __future__ import annotations
-
 import signal
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """Two streams that are slowed by one job in one directory: both cases are judged with its default layout."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Undo by an administrator: logged, stored with the finding, and not judged by later measurements."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Account names of the users that job ids name: looked up in the background, remembered, bounded."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.tierd.later import Later

@@ -1,7 +1,5 @@
 """tierd over HTTP: its metrics, its health and its page."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

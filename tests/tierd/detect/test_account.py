@@ -1,7 +1,5 @@
 """Accounts: the present posterior on all windows of a case."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import exp, log
 

@@ -1,7 +1,5 @@
 """Windows as columns say the same of jobs as the windows themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Costs of service, fitted from made windows of known costs, and kept for the next run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from itertools import count, product

@@ -1,7 +1,5 @@
 """What is remembered of the windows: bounded, and without losing what matters."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

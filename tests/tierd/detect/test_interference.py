@@ -1,7 +1,5 @@
 """What streams lose to their neighbours, on made series whose truth is known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice

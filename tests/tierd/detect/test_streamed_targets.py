@@ -1,7 +1,5 @@
 """Which targets streams would lose throughput on, and what further work costs there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -3,8 +3,6 @@
 The forms are those of the samples in Dell's public documentation for release 3.6. Names and numbers are made up.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl

@@ -1,7 +1,5 @@
 """Access logs rolled up by file: what is read most, what was lost, logs that come and go."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path

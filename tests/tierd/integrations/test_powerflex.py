@@ -3,8 +3,6 @@
 The last tests run tierd with OSTs on the gateway's volumes. It reports a rebuild, blames no job, and has valid metrics.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import ssl

@@ -1,7 +1,5 @@
 """robinhood's database: a real MariaDB where there is one, and a recorded one for what a real one does not do."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence

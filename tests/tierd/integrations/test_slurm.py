@@ -1,7 +1,5 @@
 """Slurm's jobs: a recorded answer, any bytes, the cache, programs and slurmrestd that fail; and ``tierctl slurm``."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

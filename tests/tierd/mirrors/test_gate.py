@@ -1,7 +1,5 @@
 """Mirrors through the gate: the journal knows which are tierd's, what they cost, and how they are undone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

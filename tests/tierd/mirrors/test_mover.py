@@ -1,7 +1,5 @@
 """Mirrors on flash over the Lustre in memory: extension, resync and split, with writers and kills between."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The choice between a mirror and a move, and between a split and a demotion."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

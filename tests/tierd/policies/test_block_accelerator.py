@@ -1,7 +1,5 @@
 """Accelerators are found by the step in the durations of writes, and nothing else is taken for one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Advisers that look at clients: read-ahead, statahead, the size of RPCs and how many are in flight."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Flash or the MDT: by the mix of operations, the site's verdicts, and the room and load of the MDTs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

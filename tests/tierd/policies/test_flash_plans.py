@@ -1,7 +1,5 @@
 """Plans for outgrown components, hot small files and cold files on flash."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What belongs on flash, what does not, and components there that are too small."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

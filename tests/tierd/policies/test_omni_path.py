@@ -1,7 +1,5 @@
 """Advice about the Omni-Path driver: for nodes with traffic whose parameters differ, and none without the hardware."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Files that are opened for writing and only read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A policy of another package: from its entry point to the verdict, and in all that people see."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Whole files with random I/O go to flash once closed: worth, room, and files that stay."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

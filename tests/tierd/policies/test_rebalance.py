@@ -1,7 +1,5 @@
 """Which files move from the fullest targets of a pool to its emptiest, and to which."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Stripes of shared files, of streams and of small files: the arithmetic, what is rewritten, and what stays."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Findings of streams that lose throughput: when they begin and end, and what they say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any

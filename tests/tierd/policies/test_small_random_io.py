@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tests.tierd.policies.views import FLASH, POOLS, filled, halves, look

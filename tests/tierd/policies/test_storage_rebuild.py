@@ -1,7 +1,5 @@
 """Rebuilds of the storage below OSTs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from lustre.layout.model import Component, Layout

@@ -1,7 +1,5 @@
 """Views to test policies with, made of a few lines."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

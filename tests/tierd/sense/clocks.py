@@ -1,7 +1,5 @@
 """A clock whose time tests set."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 NOW = 1_795_000_000.0

@@ -1,7 +1,5 @@
 """Readings of expositions, as of several exporters that answer at the same moment."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

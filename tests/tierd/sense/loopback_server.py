@@ -1,7 +1,5 @@
 """A server on loopback with given good or bad answers."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import socket

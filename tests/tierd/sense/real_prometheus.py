@@ -1,7 +1,5 @@
 """A real Prometheus with a day of samples in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

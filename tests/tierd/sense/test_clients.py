@@ -1,7 +1,5 @@
 """Counters of clients: impossible ones, and two readings. Real ones are in test_exposition_and_parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Exporters by file and by name: a bad list is reported, and the last good list stays."""
 
-from __future__ import annotations
-
 import json
 import os
 import socketserver

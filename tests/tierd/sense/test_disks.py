@@ -1,7 +1,5 @@
 """Disk I/O of servers as differences between readings. Those of real servers are in test_exposition_and_parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Many exporters at once: what is late, lost or doubled; and whether a reading may be believed."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Expositions: what is read is what prometheus_client reads, and what cannot be is believed in nothing."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

@@ -1,7 +1,5 @@
 """What tierd reads in the parameter files of a node is what it reads in the exposition of the node's exporter."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

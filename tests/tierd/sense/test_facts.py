@@ -1,7 +1,5 @@
 """What is gathered for policies: room and its growth, layouts, shared files, files on flash."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The walk that finds files by the OSTs of their objects."""
 
-from __future__ import annotations
-
 import errno
 from collections import Counter
 from collections.abc import Iterator, Sequence

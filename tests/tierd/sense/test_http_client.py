@@ -1,7 +1,5 @@
 """Bad answers of servers: an error with the reason, within the limits of time and memory."""
 
-from __future__ import annotations
-
 import re
 import socket
 from pathlib import Path

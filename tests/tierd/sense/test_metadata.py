@@ -1,7 +1,5 @@
 """Operations by MDT and job, and the service of each MDS, from readings."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Our own moves are not activity, whatever the job id is made of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

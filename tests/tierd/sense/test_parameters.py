@@ -1,7 +1,5 @@
 """Parameter files as they may be found: real ones, broken ones, none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

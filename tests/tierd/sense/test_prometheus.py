@@ -1,7 +1,5 @@
 """The query API: answers that are bad in all ways, from a server on loopback; then a real Prometheus."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path

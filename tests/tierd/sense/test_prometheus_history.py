@@ -1,7 +1,5 @@
 """What jobs got before the start, and what one got, for a page: from answers good and bad, and a real Prometheus."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Windows of a past time: gaps, restarts, failover, answers that are too large, and what a Prometheus lacks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

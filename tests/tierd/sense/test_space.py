@@ -1,7 +1,5 @@
 """Pools of other devices than the configuration says are reported; directories without a default have the root's."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import threading

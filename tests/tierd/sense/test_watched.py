@@ -1,8 +1,6 @@
 """The single-client mode over a real directory: what a changelog would have recorded. And inotify as the kernel has
 it: names of any bytes, watches that end, a queue that runs over."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

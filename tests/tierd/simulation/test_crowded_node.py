@@ -3,8 +3,6 @@
 ``docs/calibration.md``, section 4, says how the costs of such a node were measured. Times are virtual seconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

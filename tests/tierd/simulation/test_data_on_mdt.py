@@ -1,7 +1,5 @@
 """Data on the MDT for a neighbour and for hot small files, on the simulated test bed: done, judged, undone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

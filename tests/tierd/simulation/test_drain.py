@@ -1,7 +1,5 @@
 """Scenarios of ``tierctl drain-target`` beside jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from simulator.cluster import Cluster

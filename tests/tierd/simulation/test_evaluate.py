@@ -1,7 +1,5 @@
 """``tierctl evaluate``: test beds that are drawn, and workloads that tierd once missed."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Acts for a job's own large files on the simulated test bed: done once closed, judged by the job's rate, undone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

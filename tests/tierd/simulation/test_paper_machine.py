@@ -4,8 +4,6 @@ The scenario leaves the stream 70 s alone. Here it is less, so that the test tak
 flows, which takes a twentieth of the time.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -3,8 +3,6 @@
 How fast: ``tests/tierd/cli/test_simulate.py``. The machine of the paper is in ``test_paper_machine.py``.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from simulator.fluid.cluster import FluidCluster

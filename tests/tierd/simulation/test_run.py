@@ -1,7 +1,5 @@
 """Runs of tierd on a simulated cluster: what it knows, what is said about it, and what does not hold it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The verdict on a rebalance: the fill, and the jobs beside it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

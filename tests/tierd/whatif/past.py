@@ -1,7 +1,5 @@
 """A past that a Prometheus keeps: what lustre-exporter showed of a simulated cluster, in virtual time."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping

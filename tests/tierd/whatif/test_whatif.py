@@ -1,7 +1,5 @@
 """What tierd would have done in a recorded past, and what it then brings."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime

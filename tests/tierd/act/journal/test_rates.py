@@ -1,7 +1,5 @@
 """Throughput over time in the journal: points of each age, limits, hostile names, and journals without the table."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """A journal that an earlier tierd left when it was killed: everything that it had begun goes on."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

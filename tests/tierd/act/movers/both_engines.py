@@ -1,7 +1,5 @@
 """Both engines over the Lustre in memory, with one hook before every call that one of them or its ``lfs`` makes."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable, Mapping, Sequence
 

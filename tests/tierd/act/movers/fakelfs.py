@@ -5,8 +5,6 @@ which is checked before each piece, the data version is compared, times are set 
 call. Each step goes through :class:`MiniCalls`, so applications may come between, and the process may die.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Iterable, Sequence

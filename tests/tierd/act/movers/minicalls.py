@@ -1,7 +1,5 @@
 """The mover's side of the Lustre in memory: :class:`lustre.filesystem.Calls`, with a hook before each call."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Both engines, in any interleaving with applications, faults, rivals, kills: every file is what was last written."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Both engines are under the same assertions.
 """
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 

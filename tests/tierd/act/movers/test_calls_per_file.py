@@ -1,7 +1,5 @@
 """Which calls each file costs. One more is a decision: see docs/decisions/013-what-a-mover-asks.md."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from lustre.filesystem import Quota, Space

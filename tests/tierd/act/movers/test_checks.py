@@ -1,7 +1,5 @@
 """Every kind of file that tierd does not move, with the reason."""
 
-from __future__ import annotations
-
 import errno
 import stat
 from collections.abc import Callable

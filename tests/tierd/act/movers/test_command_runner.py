@@ -1,7 +1,5 @@
 """A command that tierd started does not outlive it, however it ends."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

@@ -1,7 +1,5 @@
 """Choosing an engine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The engine that runs ``lfs``: what it asks for, and that it believes nothing but its own eyes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """A move preserves the times of a file exactly, except for times of a concurrent writer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

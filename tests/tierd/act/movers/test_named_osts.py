@@ -1,7 +1,5 @@
 """Moves from one OST to others of the same pool: the layout names them, and both engines place the copy there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

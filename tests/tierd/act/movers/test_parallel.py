@@ -1,7 +1,5 @@
 """Several threads side by side, and how many of them a target has to bear."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

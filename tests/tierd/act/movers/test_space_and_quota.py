@@ -1,7 +1,5 @@
 """Whether the targets of a pool, and the owner's quota, have room for what is to be moved."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

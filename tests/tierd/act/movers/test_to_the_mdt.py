@@ -1,7 +1,5 @@
 """Moves to the MDT and from it: which engine makes them, and what an interruption leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """After missing records, known directories are checked again in portions, and no stale entry stays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A table filled from the bytes of records is that filled from decoded ones, and many at once are one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

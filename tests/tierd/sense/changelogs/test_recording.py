@@ -1,7 +1,5 @@
 """Whether an MDT still records for tierd, by its parameters and by test records."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

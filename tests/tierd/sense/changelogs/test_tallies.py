@@ -1,7 +1,5 @@
 """A reader's tallies give the leader the same activity as the records themselves; the limits bound them."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

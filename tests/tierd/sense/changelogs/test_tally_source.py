@@ -1,7 +1,5 @@
 """The leader's side: each record counts once, in order, whatever arrives; what is missing is asked for or reported."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
