@@ -123,7 +123,7 @@ def extended(known: Mapping[str, StreamTrack], end: float, seconds: float, now: 
         track, names = known.get(jobs[job]), tuple(jobs[number] if number >= 0 else "" for number in slots)
         windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
         newest = StreamWindow(end, now.seconds, log(rate), tuple(compress(names, of_slots)),
-                              numbers[at, :RIVALS][taken[at]].tobytes(), rivals)
+                              numbers[at, :RIVALS][taken[at]].tobytes(), rivals=rivals)
         yield jobs[job], StreamTrack((*windows, newest), names, means[at].copy(), covariances[at].copy(), noise,
                                      wander=track.wander if track else wander)
 

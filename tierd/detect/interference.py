@@ -94,9 +94,10 @@ LASTS = 0.2
 """Relative error of a loss over a whole stay. An operation costs a disk from half a turn (4 ms) to a seek more (12 ms),
 by where files lie: 29%. Bytes vary by 10%. The mean of both is a choice."""
 SMOOTHING = 0.3
-"""Weight of the newest window in the device time of a job, and in the utilisation of targets. A stall of a target slows
-all jobs on it at once, which does not show that one slows another. A change of a job by a factor of two is taken at
-once: it started, left or changed."""
+"""Weight of the newest window in the device time of a job. A stall of a target slows all jobs on it at once, which does
+not show that one slows another. A change by a factor of two is taken at once: the job started, left or changed."""
+SLOW_SMOOTHING = 0.2
+"""The same for the utilisation of targets. A choice: where a disk becomes slow, it must not follow before the level."""
 
 MOST_AWAY = 1000
 """Streams that are remembered while they are away, those that were there last: 3 MB. A choice."""
@@ -427,7 +428,7 @@ class Interference:
         mean_work = sums(pair, work[at], len(pairs)) / streams.count[stream, None]
         prior = self._priors(streams, stream[has], busy[has], mean_work[has], costs)
         self._begin_costs(streams.row[stream[has]], slot[has], prior)
-        found = np.column_stack((self._by_slot(streams, window, there, taken, streams.of, streams.target),
+        found = np.column_stack((self._by_slot(streams, window, there, taken, of=streams.of, target=streams.target),
                                  self._rivals(streams, window, kinds, costs, taken)))
         # the same by the costs, and on the targets, of the window before; a new target has no earlier costs
         seconds = np.concatenate((self._seconds, costs.seconds[len(self._seconds):]))
@@ -600,7 +601,7 @@ class Interference:
         came = (old[:, RIVALS] == 0) & (new[:, RIVALS] > 0)
         self._arrive(row[came], RIVALS, seconds)
         alone = found[:, :SUSPECTS].sum(axis=1) < LEAST_EXPOSURE
-        busy = state["utilisation"][row] = np.where(before > 0, before + SMOOTHING * alone * (use - before), use)
+        busy = state["utilisation"][row] = np.where(before > 0, before + SLOW_SMOOTHING * alone * (use - before), use)
         # a stream keeps its targets busy: where they do less than the costs say, they are slower than their pool, or
         # the suspects cost more than that, which is for b to say
         exposure = doses(new, busy)
