@@ -414,7 +414,7 @@ class Remediations:
         with self._lock:
             case = self._store.get(key)
             undone = case if case is not None and case.abandoned and approved else None
-            if case is not None and not case.closed and undone is None:
+            if case is not None and not (case.closed or case.abandoned):
                 raise ValueError("its plan is already carried out: tierctl undo reverts it")
             if undone is not None and undone.state is State.UNDOING:
                 raise ValueError("its default layouts are still being restored: try again when that is done")

@@ -68,6 +68,7 @@ def test_what_was_undone_is_done_again_in_any_mode(site: Site) -> None:
     site.run_until_said("SET default layout", before=100)
     site.shown("undo", "F1")
     site.run(until=site.cluster.now + 40)
+    assert "no plan for it waits for approval" in site.failed("decline", "F1")
     refused = site.service.daemon.remediations.refusals(site.service.daemon.findings[0].key)
     assert kinds_done(site).count(ActKind.SET_DEFAULT_LAYOUT) == 1, refused
     assert "done again" in site.shown("apply", "F1")
