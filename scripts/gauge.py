@@ -28,7 +28,7 @@ ROOMS = (
     ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_370),
     ("tierd: sense", ("tierd/sense",), 5_500, 7_900),
     ("tierd: detect, decide, verify, policies",
-     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_675),
+     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_700),
     ("tierd: act", ("tierd/act",), 6_000, 7_860),
     ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_575),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_050),
@@ -111,7 +111,7 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 78_510
+    yield "all product Python", lines(counted), 65_000, 78_535
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
     yield "tests", lines(files("tests")), 42_000, 54_336
     every = Settings()

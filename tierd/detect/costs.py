@@ -235,6 +235,13 @@ class CostTable:
         found: Floats = np.einsum("ij,ij->i", work, self.seconds[target])
         return found
 
+    def operation_errors(self, target: Ints) -> Floats:
+        """Relative error of the cost of an operation, without differences between jobs: how much is learned of it."""
+        variance = self.covariances[target, 2, 2]
+        cost = np.maximum(self.seconds[target, 2], 1e-9)
+        found: Floats = np.sqrt(np.maximum(variance / cost**2 - DIFFERENCES[2]**2, 0.0))
+        return found
+
     def errors(self, target: Ints, work: Floats) -> Floats:
         """Standard error of :meth:`taken`, by the errors of the costs."""
         found: Floats = np.einsum("ni,nij,nj->n", work, self.covariances[target], work)

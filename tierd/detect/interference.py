@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tierd.detect.columns import JobKinds, RecentWork, WindowColumns
-from tierd.detect.costs import SATURATED, CostTable, waited_for
+from tierd.detect.costs import SATURATED, SPREAD, CostTable, waited_for
 from tierd.loads import Bools, Floats, Ints, distinct, sums
 from tierd.text import Carrier
 
@@ -115,6 +115,13 @@ RIVALS_PRIOR = 1.0, RIVALS_ERROR, 0.0, 0.0
 SHARING, LEAST_SHARE = 0.25, 0.1
 """How far one of several streams may lose more than its part of the time; and the part below which this is not counted
 further."""
+SMALL_IO_BYTES = 256 << 10
+"""Bytes for each operation below which a job does small I/O: less than a stream moves in an RPC."""
+LEARNED = 0.2
+"""Relative error of the cost of an operation up to which it counts as learned; from twice of it, as not learned. A
+choice."""
+IO_BOUND = 0.25
+"""Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
 
 QUANTILE_STEPS = 20
 """Halvings of the interval that holds a quantile: a millionth of it is left."""
@@ -233,6 +240,8 @@ class Streams:
     """Part of the device time that each takes of them among all streams there."""
     saturation: Floats
     """How sure it is that the stream waits for them: 0 to 1."""
+    io_bound: Floats
+    """How far an I/O limit of the devices would be full: 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -373,6 +382,10 @@ class Interference:
         target = recent.target[pair]
         job, of = distinct(recent.job[pair])
         by_streams = np.bincount(recent.target[streaming], taken[streaming], len(costs.known))
+        small = recent.work[:, :2].sum(axis=1) < SMALL_IO_BYTES * recent.work[:, 2]
+        small_seconds = np.bincount(recent.target[small],
+                                    recent.work[small, 2] * costs.seconds[recent.target[small], 2], len(costs.known))
+        together = np.bincount(of, utilisation[target])
         new = [number for number in job.tolist() if number not in self._rows]
         if len(self._rows) + len(new) > len(self._state):
             self._forget_streams(job)
@@ -381,7 +394,9 @@ class Interference:
         return Streams(
             job, np.array([self._rows[number] for number in job.tolist()]), of, target, np.bincount(of),
             share=np.bincount(of, taken[pair]) / np.maximum(np.bincount(of, by_streams[target]), 1e-9),
-            saturation=np.clip((fullest[job] - SATURATED) / (FULL - SATURATED), 0, 1))
+            saturation=np.clip((fullest[job] - SATURATED) / (FULL - SATURATED), 0, 1),
+            io_bound=np.clip((np.bincount(of, small_seconds[target]) / np.maximum(together, 1e-9) - SPREAD)
+                    / (IO_BOUND - SPREAD), 0, 1))
 
     def _forget_streams(self, present: Ints) -> None:
         """Make room in the state: of the streams that are away, only some are kept."""
@@ -469,7 +484,9 @@ class Interference:
         target = streams.target[first]
         relative = costs.errors(target, work) / np.maximum(busy, 1e-9)
         # a device with an I/O limit that is not full loses nothing to small I/O
-        by_limit = work[:, 2] * costs.seconds[target, 2] / np.maximum(busy, 1e-9)
+        learned = np.clip(2 - costs.operation_errors(target) / LEARNED, 0, 1)
+        by_limit = work[:, 2] * costs.seconds[target, 2] / np.maximum(busy, 1e-9) * (
+            1 - learned * streams.io_bound[stream])
         saturation = streams.saturation[stream]
         limited = costs.limited[target]
         sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
