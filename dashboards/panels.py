@@ -107,7 +107,7 @@ class Panel:
 
 
 def of_cluster(expr: str) -> str:
-    """A query that tells clusters apart wherever it tells file systems apart: two may have the same name.
+    """The query with the label ``cluster`` wherever it has ``fs``: two clusters may have file systems of one name.
 
     >>> of_cluster('sum by (fs) (x{fs=~"$fs"})')
     'sum by (cluster, fs) (x{cluster=~"$cluster", fs=~"$fs"})'

@@ -190,6 +190,7 @@ _fid = partial(bytes.__new__, Fid)
 """Makes a FID from its bytes; the form of a record guarantees 16 bytes."""
 _nid = lru_cache(maxsize=4096)(nid_text)
 
+
 @lru_cache(maxsize=4096)
 def _string(padded: bytes) -> bytes:
     return padded.partition(b"\0")[0]

@@ -273,10 +273,10 @@ def hindrance(daemon: Daemon, case: Case) -> str:
         return "source" if held.reason is Reason.UNREADABLE else str(held.reason)
     if case.state:
         return ""
-    if gate.operating_state.draining or advice:
-        return "draining" if gate.operating_state.draining else "advice"
+    if gate.operating_state.draining:
+        return "draining"
     refusals = daemon.remediations.refusals(case.key)
-    return str(refusals[0].reason) if refusals else ""
+    return "advice" if advice else str(refusals[0].reason) if refusals else ""
 
 
 JOBS_OF_TARGET = 5

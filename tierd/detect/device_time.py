@@ -133,7 +133,7 @@ PAUSED_SECONDS, PAUSED_WINDOWS = 10.0, 2
 
 
 class StreamWatch:
-    """Finds these targets after each window. It remembers the fastest window of each target."""
+    """Finds the targets where further work would slow a stream, and remembers the fastest window of each target."""
 
     def __init__(self, flash: Collection[str] = ()) -> None:
         self._flash = frozenset(flash)
@@ -142,9 +142,9 @@ class StreamWatch:
 
     def targets(self, held_up: Collection[str], recent: Sequence[Window],
                 device_time: Mapping[str, TargetTime], facts: Facts) -> StreamedTargets:
-        """The targets with streams that further work would slow, as of the newest window.
+        """The targets with streams that further work would slow, as of the newest of the ``recent`` windows.
 
-        ``held_up`` are the streams that may be (:func:`streams_held_up`), ``recent`` the recent windows.
+        ``held_up`` are the streams that may wait for a target (:func:`streams_held_up`).
         """
         for window in recent[-1:]:
             self._learn(window)

@@ -95,7 +95,7 @@ def traffic(jobs: Mapping[str, Profile], targets: Collection[str], direction: st
 
 
 def sizes_read(view: View, of: str = "") -> Mapping[str, float]:
-    """Mean bytes per opened file of each job that reads from targets whose names begin so."""
+    """Mean bytes per opened file of each job that reads from targets with this prefix."""
     targets = {target for window in view.windows for target, _ in window.loads if target.startswith(of)}
     return {part.job.job: part.bytes_per_file for part in traffic(view.profiles(), targets, "read")}
 

@@ -20,7 +20,7 @@ from tierd.config.sense import ServerAccess
 from tierd.sense.counters import CounterTable, joined_tables, rows_in
 from tierd.sense.exposition import MAX_ENTRIES, READ_COLLECTORS, SelectiveClient, reading_of
 from tierd.sense.http_client import HttpClient, SourceError, redacted
-from tierd.sense.readings import LONGEST_SECONDS, Reading, Stamp, without
+from tierd.sense.readings import LONGEST_SECONDS, Reading, Stamp, without_targets
 from tierd.text import utc_text
 
 log = logging.getLogger("tierd.sense")
@@ -201,8 +201,8 @@ def joined_reading(answers: Mapping[str, Answer], time: float) -> Reading:
                                   "one server can serve it, so one of them is out of date, or one server is "
                                   "configured twice")
             shown[target] = url
-    every = [replace(without(answer.reading, {name for name in answer.reading.targets if shown[name] != url}),
-                     stamps=answer.stamps(url)) for url, answer in ordered.items()]
+    every = [replace(without_targets(each.reading, {name for name in each.reading.targets if shown[name] != url}),
+                     stamps=each.stamps(url)) for url, each in ordered.items()]
     tables = [CounterTable.of(one.jobs) for one in every]
     if sum(map(len, tables)) > MAX_ENTRIES:
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")

@@ -11,7 +11,7 @@ import numpy as np
 from tierd.loads import OTHERS, NamespaceLoads, Texts, names_together
 from tierd.model import MetadataLoad, MetadataService, NamespaceLoad, Window
 from tierd.sense.counters import CounterTable, Increases, increases
-from tierd.sense.readings import Reading, is_ost, overlooked
+from tierd.sense.readings import Reading, is_ost, of_unknown_start
 
 SPAN_SECONDS = 120.0
 STEP_SECONDS = 25.0
@@ -84,7 +84,7 @@ class Step:
     def between(cls, before: Reading, after: Reading) -> Step:
         counters = CounterTable.of(after.jobs)
         more = increases(CounterTable.of(before.jobs), counters)
-        known = ~overlooked(counters, more, before, after)
+        known = ~of_unknown_start(counters, more, before, after)
         return cls(replace(before, jobs={}), after.time - before.time, before.targets & after.targets,
                    counters.target[known], counters.job[known], more=more.rows(known))
 

@@ -112,11 +112,11 @@ def is_ost(target: str) -> bool:
 
 def of_filesystem(reading: Reading, fsname: str) -> Reading:
     """What is about one file system: servers may serve several. ``a-b-OST0000`` is no target of ``a``."""
-    return without(reading, {target for target in reading.targets if target.rpartition("-")[0] != fsname})
+    return without_targets(reading, {target for target in reading.targets if target.rpartition("-")[0] != fsname})
 
 
-def without(reading: Reading, others: Set[str]) -> Reading:
-    """What is not about some targets."""
+def without_targets(reading: Reading, others: Set[str]) -> Reading:
+    """The reading without these targets, and without all that is about them."""
     if not others:
         return reading
     counters = CounterTable.of(reading.jobs)
@@ -170,7 +170,7 @@ def window(before: Reading, after: Reading) -> Window:
     earlier, later = CounterTable.of(before.jobs), CounterTable.of(after.jobs)
     done = increases(earlier, later)
     # if the earlier reading lacks a target, an entry that seems new may be hours old: it has no span
-    usable = done.active() & later.targets_that(spans.__contains__) & ~overlooked(later, done, before, after)
+    usable = done.active() & later.targets_that(spans.__contains__) & ~of_unknown_start(later, done, before, after)
     sound = done.plausible(MAX_OPERATIONS * seconds, MAX_BYTES * seconds) & (
         np.fromiter(map(len, later.job.tolist()), np.int64, len(later)) <= MAX_JOB_ID_CHARACTERS)
     conditions = {**after.conditions, **dict.fromkeys((before.targets | after.targets) - spans.keys(), UNSEEN),
@@ -220,7 +220,7 @@ def services_of(counters: CounterTable, done: Increases, which: Bools) -> dict[s
             for target, row in targets.items()}
 
 
-def overlooked(counters: CounterTable, done: Increases, before: Reading, after: Reading) -> Bools:
+def of_unknown_start(counters: CounterTable, done: Increases, before: Reading, after: Reading) -> Bools:
     """Which new entries may be older than the earlier reading, which lacks them: exporters omit idle jobs, and the
     kernel before 2.17 skips entries while it drops others. Before 2.15 none has a start. They count from now on.
     """

@@ -114,7 +114,7 @@ class Copies:
         return journal, publisher
 
     def follow(self, name: str) -> JournalFollower:
-        """Copy what there is."""
+        """Copy the messages that the stream has now."""
         follower = self.following(name)
         follower.step()
         return follower
