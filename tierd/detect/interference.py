@@ -27,7 +27,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import erf, exp, log, log1p, sqrt
+from math import exp, log, log1p, sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +133,7 @@ KINDS = 4
 """Kinds of a window, see above."""
 ERRORS_OF_90_PERCENT = 1.645
 """Standard errors on each side of the mean that hold nine tenths of a normal distribution."""
+normal = NormalDist().cdf
 
 
 @dataclass(frozen=True)
@@ -157,11 +159,13 @@ class Loss:
     """Probability that the devices do small I/O at no cost."""
     small_io: float = 0.0
     """Part of the loss that is not there then."""
+    most: float = MOST_LOST
+    """Largest log of a loss that its own device time allows: alone, the stream would take all of the time."""
 
     @property
     def share(self) -> float:
         """Lost part of what the stream would get without these suspects."""
-        return 1 - exp(-min(self.mean, MOST_LOST))
+        return 1 - exp(-min(self.mean, self.most))
 
     @cached_property
     def usual_bytes_per_second(self) -> float:
@@ -186,12 +190,12 @@ class Loss:
         for _ in range(QUANTILE_STEPS if self.limited > 0 else 0):
             at = (low + high) / 2
             low, high = (at, high) if self._exceeds(at) > wanted else (low, at)
-        return 1 - exp(-exp(min(middle + spread * high, log(MOST_LOST))))
+        return 1 - exp(-exp(min(middle + spread * high, log(self.most))))
 
     def probability(self, share: float) -> float:
         """Probability that the stream loses at least this share."""
         lost = -log1p(-share)
-        if self.mean < LEAST_LOST or lost <= 0:
+        if self.mean < LEAST_LOST or not 0 < lost < self.most:
             return float(lost <= 0)
         middle, spread, _ = self._mixture
         return self._exceeds((log(lost) - middle) / spread)
@@ -214,15 +218,6 @@ class Loss:
         ratio = max((self.mean**2 + self.error**2) / (whole**2 * squares), 1 + LEAST_NOISE**2)
         spread = sqrt(log(ratio))
         return log(whole) - spread**2 / 2, spread, log(rest) / spread
-
-
-def normal(z: float) -> float:
-    """The normal distribution function.
-
-    >>> normal(0.0), round(normal(1.645), 3)
-    (0.5, 0.95)
-    """
-    return 0.5 * (1 + erf(z / sqrt(2)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,6 +250,8 @@ class Newest:
     """D of each slot, and R."""
     rate: Floats
     """Bytes per second; 0 where the window says nothing."""
+    most: Floats
+    """See :class:`Loss`."""
     mean: Floats
     """Of the posterior: level, b of each slot, b of other streams."""
     covariance: Floats
@@ -343,7 +340,8 @@ class Interference:
         self._begin_again(streams)
         work = kinds.work(window)
         taken = costs.taken(window.target, work)
-        exposure = self._exposures(streams, window, kinds, costs, work, taken=taken)
+        own = own_rows(streams, window, len(kinds.stream))
+        exposure = self._exposures(streams, window, kinds, costs, work, taken=taken, own=own)
         of, streaming = found_in(streams.job, window.job)
         streaming &= costs.known[window.target]
         rate = sums(of[streaming], work[streaming, :2], len(streams.job)).sum(axis=1)
@@ -353,8 +351,8 @@ class Interference:
         seen = np.flatnonzero(there)
         for some in np.array_split(seen, -(-len(seen) // AT_ONCE) or 1):
             self._filter(streams.row[some], np.log(rate[some]), exposure[some], window.seconds)
-        now = self.newest = Newest(window.seconds, streams, exposure, rate, *self._posterior(streams.row),
-                                   state=self._state[streams.row])
+        now = self.newest = Newest(window.seconds, streams, exposure, rate, most_lost(streams, *own, work, costs),
+                                   *self._posterior(streams.row), state=self._state[streams.row])
         self.rival_losses = self._to_rivals(now, recent, kinds, costs)
         return self._losses(now)
 
@@ -431,9 +429,10 @@ class Interference:
             self._remembered.pop(job, None)
 
     def _exposures(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable, work: Floats,
-                   taken: Floats) -> Floats:
-        """D of each suspect and R, by stream."""
-        there = np.flatnonzero(kinds.suspect[window.job] & costs.known[window.target])
+                   taken: Floats, own: tuple[Ints, Ints]) -> Floats:
+        """D of each suspect and R, by stream. ``own``: see :func:`own_rows`."""
+        there, streaming = (np.flatnonzero(kind[window.job] & costs.known[window.target])
+                            for kind in (kinds.suspect, kinds.stream))
         at, of = rows_on(streams.target, streams.of, window.target, there)
         pairs, pair = distinct(of * len(kinds.stream) + window.job[at])
         stream, job = pairs // len(kinds.stream), pairs % len(kinds.stream)
@@ -444,12 +443,12 @@ class Interference:
         prior = self._priors(streams, stream[has], busy[has], mean_work[has], costs)
         self._begin_costs(streams.row[stream[has]], slot[has], prior)
         found = np.column_stack((self._by_slot(streams, window, there, taken, of=streams.of, target=streams.target),
-                                 self._rivals(streams, window, kinds, costs, taken)))
+                                 others_part(streams, window, streaming, own, taken=taken)))
         # the same by the costs, and on the targets, of the window before; a new target has no earlier costs
         seconds = np.concatenate((self._seconds, costs.seconds[len(self._seconds):]))
         by_former = replace(costs, seconds=seconds).taken(window.target, work)
         former = np.column_stack((self._by_slot(streams, window, there, by_former, *self._held_by(streams)),
-                                  self._rivals(streams, window, kinds, costs, by_former)))
+                                  others_part(streams, window, streaming, own, taken=by_former)))
         self._seconds, self._held = costs.seconds, (streams.job[streams.of], streams.target)
         self._rescale(streams.row, np.divide(found, former, out=np.ones(found.shape),
                                              where=(found > 0) & (former > LEAST_LOST * found)))
@@ -597,17 +596,6 @@ class Interference:
             mean[..., 1:] = np.maximum(mean[..., 1:], 0)
             state["mean"][at[sound]], state["covariance"][at[sound]] = mean[sound], covariance[sound]
             state["prior"][at[sound], number] = new[sound]
-
-    def _rivals(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable,
-                taken: Floats) -> Floats:
-        """Device time of other streams on each stream's targets, as a multiple of its own."""
-        streaming = kinds.stream[window.job] & costs.known[window.target]
-        together = np.bincount(window.target[streaming], taken[streaming], len(costs.known))
-        count = len(kinds.stream)
-        mine = np.isin(window.target * count + window.job, streams.target * count + streams.job[streams.of])
-        own = np.bincount(np.searchsorted(streams.job, window.job[mine]), taken[mine], len(streams.job))
-        others = np.clip(np.bincount(streams.of, together[streams.target]) / np.maximum(own, 1e-9) - 1, 0, 20)
-        return others * ((own > 0) & (others >= LEAST_EXPOSURE))
 
     def _smoothed(self, row: Ints, found: Floats, use: Floats, seconds: float) -> Floats:
         state = self._state
@@ -757,14 +745,15 @@ class Interference:
         unlearned = variance > LITTLE_LEARNED**2 * assumed
         came = (now.rate[at] < before) | (~unlearned & (came_after >= SURPRISE_WINDOWS))
         begin, end = (np.searchsorted(streams.of, at, side).tolist() for side in ("left", "right"))
-        columns = (streams.job[at], now.rate[at], lost, np.sqrt(variance + (LASTS * lost)**2 + 1e-6), came, unlearned,
-                   state["came_at"][row, first], before, small_io, doubt * variance / np.maximum(lost, 1e-9)**2)
+        columns = (streams.job[at], now.rate[at], lost, np.sqrt(variance + (LASTS * lost)**2 + 1e-6), now.most[at],
+                   came, unlearned, state["came_at"][row, first], before, small_io,
+                   doubt * variance / np.maximum(lost, 1e-9)**2)
         return [
             Loss(job, suspects[number], tuple(streams.target[begin[number]:end[number]].tolist()), rate, mean,
-                 error=error, carrier=Carrier.ARRIVAL if arrived else Carrier.DEVICE_TIME if by_time else
+                 error=error, most=most, carrier=Carrier.ARRIVAL if arrived else Carrier.DEVICE_TIME if by_time else
                  Carrier.HISTORY if job in self._remembered else Carrier.LOAD,
                  came_at=came_at, rate_before=rate_before, limited=limited(of_small_io, relative), small_io=of_small_io)
-            for number, (job, rate, mean, error, arrived, by_time, came_at, rate_before, of_small_io, relative)
+            for number, (job, rate, mean, error, most, arrived, by_time, came_at, rate_before, of_small_io, relative)
             in enumerate(zip(*(column.tolist() for column in columns), strict=True))]
 
     def _posterior(self, row: Ints) -> tuple[Floats, Floats]:
@@ -805,6 +794,30 @@ def found_in(some: Ints, values: Ints) -> tuple[Ints, Bools]:
     """Where each value is among some that are in order, and whether it is there; any place for the others."""
     at = np.minimum(np.searchsorted(some, values), len(some) - 1)
     return at, some[at] == values
+
+
+def own_rows(streams: Streams, window: WindowColumns, jobs: int) -> tuple[Ints, Ints]:
+    """Rows of the work of each stream on the targets that hold it up, and the streams of these rows."""
+    rows = np.flatnonzero(np.isin(window.target * jobs + window.job, streams.target * jobs + streams.job[streams.of]))
+    return rows, np.searchsorted(streams.job, window.job[rows])
+
+
+def others_part(streams: Streams, window: WindowColumns, streaming: Ints, own: tuple[Ints, Ints],
+                taken: Floats) -> Floats:
+    """Device time of other streams on each stream's targets, as a multiple of its own. ``streaming``: their rows."""
+    rows, of = own
+    together = np.bincount(window.target[streaming], taken[streaming], streams.target.max() + 1)
+    mine = np.bincount(of, taken[rows], len(streams.job))
+    others = np.clip(np.bincount(streams.of, together[streams.target]) / np.maximum(mine, 1e-9) - 1, 0, 20)
+    return others * ((mine > 0) & (others >= LEAST_EXPOSURE))
+
+
+def most_lost(streams: Streams, rows: Ints, of: Ints, work: Floats, costs: CostTable) -> Floats:
+    """Log of the most that each stream may lose: its own work, by the costs, leaves only the rest of the time."""
+    target = streams.target[np.searchsorted(streams.of, np.arange(len(streams.job)))]
+    own = sums(of, work[rows], len(streams.job)) / streams.count[:, None]
+    part = np.maximum(costs.taken(target, own), 1e-9)
+    return np.clip(ERRORS_OF_90_PERCENT * costs.errors(target, own) / part - np.log(part), LEAST_LOST, MOST_LOST)
 
 
 def doses(taken: Floats, busy: Floats) -> Floats:

@@ -572,6 +572,12 @@ def test_a_loss_stays_where_a_neighbour_costs_far_more_than_device_time() -> Non
     assert losses[2:] == pytest.approx([0.7] * 18, abs=0.05)
 
 
+def test_no_stream_is_said_to_lose_more_than_its_targets_can_do() -> None:
+    rng, bed = alone_first(1)
+    losses = run(bed, (window(9 + n, at(rng, ALONE / 5, noise=0.3), small_files("m.2", 20)) for n in range(12)))
+    assert max(loss.usual_bytes_per_second for each in losses for loss in each) < 1.2e6 * ALONE
+
+
 @given(st.floats(0.01, 3), st.floats(0.01, 3), st.floats(0, 1), st.floats(0, 1), st.floats(0.001, 0.999))
 def test_quantiles_and_probabilities_of_a_loss_agree(mean: float, error: float, limited: float, small_io: float,
                                                      share: float) -> None:
