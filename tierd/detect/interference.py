@@ -524,8 +524,9 @@ class Interference:
             taken[at, free] = True
             slot[pair] = free
             state["slot"][at, free], state["seen_at"][at, free] = job[pair], self._now
-            self._arrive(at, free, seconds)
             state["exposure"][at, free], state["dose_factor"][at, free], state["prior"][at, free] = 0, 1, 0
+        came = new[slot[new] >= 0]
+        self._arrive(row[came], slot[came], seconds)
         return slot
 
     def _arrive(self, row: Ints, slot: Ints | int, seconds: float) -> None:

@@ -251,13 +251,13 @@ class FileTable:
     def compact(self) -> Ints:
         """Drop the rows without a file. Returns the new number of each row, -1 for those that are dropped."""
         rows, before = self.rows(), len(self.fids)
-        at, which = pieces(self.name_at[rows].astype(np.int64), self.name_bytes[rows].astype(np.int64))
-        self.names[:len(which)], self.names_used = self.names[which], len(which)
+        names, self.names, self.names_used = self.names, np.zeros_like(self.names), 0
+        for some in np.array_split(rows, len(rows) // 4096 + 1):  # indices of all bytes of names would be 16 MiB
+            self.put_names(some, names, self.name_at[some].astype(np.int64), self.name_bytes[some].astype(np.int64))
         self.fids.replace(self.fids.keys.take(rows, axis=0))
         for name in _COLUMNS:
             column = getattr(self, name)
             column[:len(rows)], column[len(rows):] = column[rows], 0
-        self.name_at[:len(rows)] = at
         renumbered = np.full(before, -1, np.int64)
         renumbered[rows] = np.arange(len(rows))
         return renumbered
