@@ -8,7 +8,7 @@ before the act begins, and the outcome when it ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -69,7 +69,8 @@ class Gate:
         self.completed_acts = CompletedActs(journal, clock)
         self.guard = guard or ActGuard()
         self.queue = MoveQueue(filesystem, budget, self.guard, batch, self.dispatch.full_for,
-                               pace=pace or BackgroundPace(), made_mirrors=journal.made_mirrors)
+                               pace=pace or BackgroundPace(), made_mirrors=journal.made_mirrors,
+                               earlier={move.path: move for move in journal.queue.all()})
         bucket = TokenBucket(Rate(DEFAULT_LAYOUTS_PER_SECOND), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self.default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self.guard, self._halt, clock=clock, dry_run=dry_run,
@@ -83,7 +84,6 @@ class Gate:
         """Moves that were handed over and whose outcome is not known yet, by the number of their act."""
         self._not_again: set[int] = set()
         """Those of them that were dropped meanwhile: if they were not begun, they do not wait again."""
-        self.queue.restore(journal.queue.all())
         self.waiting_since = clock.now()
         """Time when moves were last added to an empty queue, or of the start; epoch seconds."""
         self._stopping: Refusal | None = None
@@ -138,18 +138,16 @@ class Gate:
     def _keep(self, moves: Sequence[Action], finding: int) -> None:
         self._journal.queue.add(moves, finding, Stamp(self._filesystem.fsname, self.dry_run, self._clock.now()))
 
-    def requeue(self, examined: Sequence[tuple[StoredMove, Action | Refusal]]) -> None:
-        """Queue moves of an earlier run, or drop those that are refused. The journal still stores the queued ones."""
-        removed = self.queue.examined_earlier(examined)
-        # the queue first: what a kill leaves in the journal is examined again, and refused again
-        self._journal.queue.remove(removed)
-        self.not_requeued.update(why.sentence for _, why in examined if isinstance(why, Refusal))
+    def requeue(self, refused: Mapping[str, Refusal]) -> None:
+        """Queue the moves of an earlier run, but for these files. The journal still stores the queued ones."""
+        dropped = self.queue.requeue(refused)
+        # the queue first: what a kill leaves in the journal is refused again
+        self._journal.queue.remove(dropped)
+        self.not_requeued.update(refused[path].sentence for path in dropped)
         self.on_queued()
 
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
-        """Drop the queued moves of one finding, or only those in one directory. Returns them. Dropping a whole finding
-        also drops its moves from an earlier run.
-        """
+        """Drop the queued moves of one finding, or only those in one directory. Returns them."""
         return self._drop(lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})
 
     def drop_by_number(self, number: int) -> list[Action]:
@@ -157,7 +155,7 @@ class Gate:
         self.default_layouts.drop(number)
         return self._drop(lambda each: each.finding == number)  # files that a program submits have several keys
 
-    def _drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
+    def _drop(self, chosen: Callable[[QueuedMove | StoredMove], bool]) -> list[Action]:
         # those handed over end as they may; but if they are halted before they begin, they must not wait again
         self._not_again.update(act for act, each in self._open.copy().items() if chosen(each))
         if dropped := self.queue.drop(chosen):

@@ -4,18 +4,16 @@ Any thread may submit an order without waiting. The journal's file stores orders
 restart nor a kill loses them. In that cycle they become actions, with the layouts that the policy of each scope gives,
 and pass the gate like all other actions.
 
-Moves that waited when tierd ended are examined again, a few in every cycle, before they are queued: the file, the
-settings and the free space may have changed, and the finding may be over. A move of an order is planned as if the order
-were given now. Another one is queued again only if its remediation still waits for a verdict; other findings are
-detected again if they hold.
+Moves that waited when tierd ended are queued again, unless the settings have changed or the finding is over: findings
+that hold are detected again. A move of an order is planned as if the order were given when its turn comes.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import threading
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lustre.fid import Fid
@@ -25,13 +23,13 @@ from tierd.act.journal.connection import SharedConnection
 from tierd.act.journal.entry import MAX_STORED, Stamp, StoredMove, to_bytes, to_path
 from tierd.acts import ORDER_KINDS, ActKind, OrderKind
 from tierd.config.settings import Settings
-from tierd.decide.plans import covers, flash_first, missing_pool, reserved
+from tierd.decide.plans import FlashSettings, covers, flash_first, missing_pool, reserved
 from tierd.decide.sizing import boundary
 from tierd.model import Action, Capacity, FindingKey
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.sense import space
 from tierd.sense.file_walks import walk
-from tierd.text import bytes_text, count_of, quoted
+from tierd.text import bytes_text, quoted
 
 Allowed = Callable[[str, FileStatus], Refusal | None]
 """Refuses a file, or a directory with all files below it."""
@@ -119,27 +117,35 @@ def planned_move(order: Order, path: str, status: FileStatus, present: Layout | 
     pool = policy.flash_pool if promotes else policy.hdd_pool
     if missing := missing_pool(room, pool):
         return missing
-    if present is None or not present.components:
-        return Refusal(Reason.NO_LAYOUT, "the file has no layout to change (not a regular file, or empty)")
-    if (covers(present, status.size_bytes, pool) if promotes
-            else all(component.pool == pool and not component.on_mdt for component in present.components)):
-        return Refusal(Reason.HAS_LAYOUT, f"the file is in pool {pool!r} already")
+    layout = layout_in(pool, len(room.pools[pool]), present, status.size_bytes, policy)
+    if isinstance(layout, Refusal):
+        return layout
     if left[pool] - status.size_bytes < (reserved(room, policy) if promotes else 0):
         above = " above its reserve" if promotes else ""
         return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for the file{above}")
     left[pool] -= status.size_bytes
-    size = boundary(max(status.size_bytes, 1))
-    layout = (flash_first(size, present, policy) if promotes and size <= policy.sizing.largest_component_bytes else
-              layout_on_pool(pool, room, present, status.size_bytes))
     why = f"requested by {order.by}" + (f": {order.reason}" if order.reason else "")
     return Action(ActKind.MIGRATE, layout, why, (order.kind, order.by, order.path), path.rpartition("/")[0] or "/",
                   path=path, size_bytes=status.size_bytes, fid=status.fid)
 
 
-def layout_on_pool(pool: str, room: Capacity, present: Layout, size_bytes: int) -> Layout:
-    """A layout with the whole file on one pool, with the stripes of the component in which it ends."""
+def layout_in(pool: str, targets: int, present: Layout | None, size_bytes: int,
+              policy: FlashSettings) -> Layout | Refusal:
+    """The layout that brings a whole file to the flash pool or the disk pool of a policy, or why it gets none.
+
+    ``targets`` is their number in the pool. If the file does not fit a first component on flash, it gets the stripes of
+    the component in which it ends.
+    """
+    promotes, size = pool == policy.flash_pool, boundary(max(size_bytes, 1))
+    if present is None or not present.components:
+        return Refusal(Reason.NO_LAYOUT, "the file has no layout to change (not a regular file, or empty)")
+    if (covers(present, size_bytes, pool) if promotes
+            else all(component.pool == pool and not component.on_mdt for component in present.components)):
+        return Refusal(Reason.HAS_LAYOUT, f"the file is in pool {pool!r} already")
+    if promotes and size <= policy.sizing.largest_component_bytes:
+        return flash_first(size, present, policy)
     last = [Component(), *(c for c in mirrors(present)[-1] if c.extent_start < max(size_bytes, 1) and not c.on_mdt)][-1]
-    count = min(last.stripe_count if last.stripe_count > 0 else _STRIPES, len(room.pools[pool]))
+    count = min(last.stripe_count if last.stripe_count > 0 else _STRIPES, targets)
     return Layout((Component(0, None, pool, max(1, count), last.stripe_size),), composite=False)
 
 
@@ -237,60 +243,37 @@ class OrderInbox:
         return len(self._waiting)
 
 
-REQUEUED_PER_CYCLE = 500
-"""Moves examined in one cycle. Each takes two requests to an MDT."""
 MAX_WAITING_SECONDS = 7 * 86400.0
 """Age from which moves and orders of an earlier run are dropped."""
-LayoutOf = Callable[[FindingKey, str], Layout | None]
-"""Layout for files of a directory, by a finding's remediation; None unless the remediation waits for a verdict."""
 
 
-def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings: Settings, layout_of: LayoutOf,
-                  now: float) -> list[tuple[StoredMove, Action | Refusal]]:
-    """Stored moves as tierd would plan them now, or why it would not. Raises OSError if it cannot read the file system.
-    The queue checks size, opt-out, mode and free space again before each move.
-    """
-    room = space.capacity(filesystem)
-    left = dict(room.avail_bytes)
-    return [(move, _replanned(move, filesystem, settings, layout_of, now, room=room, left=left)) for move in moves]
-
-
-def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, layout_of: LayoutOf, now: float,
-           room: Capacity, left: dict[str, int]) -> Action | Refusal:
-    if why := out_of_date_refusal(move.stamp, filesystem.fsname, settings, now):
+def requeue_refusal(move: StoredMove, fs: str, settings: Settings, stands: Callable[[FindingKey], bool],
+                    now: float) -> Refusal | None:
+    """Why a move of an earlier run is not queued again. ``stands``: whether more may move for a finding."""
+    if why := out_of_date_refusal(move.stamp, fs, settings, now):
         return why
-    kind, by, _ = key = move.action.finding
+    kind, *_ = move.action.finding
     if kind in {OrderKind.DRAIN, OrderKind.STAGING}:
         return Refusal(Reason.OUT_OF_DATE, f"the {kind} looks for its files again")
     by_name = kind in ORDER_KINDS
-    directory = move.path.rpartition("/")[0] or "/"
-    layout = layout_of(key, directory)
-    if not by_name and layout is None:
+    if not by_name and not stands(move.action.finding):
         return Refusal(Reason.REMEDIATION_OVER, "the case is closed, or too old to be judged; tierd detects "
                        "a finding that still holds again")
-    policy = settings.resolved_scopes.of(move.path).small_files_to_flash
     if not move.pool:
         return Refusal(Reason.REMEDIATION_OVER, "moves to an MDT, and mirrors, are planned again if their finding "
                        "still holds")
+    policy = settings.resolved_scopes.of(move.path).small_files_to_flash
     if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
         return Refusal(Reason.POOL_CHANGED, f"pool {move.pool!r} is no longer the configured one")
-    if missing := missing_pool(room, move.pool):
-        return missing
-    try:
-        status = filesystem.status(move.path)
-        if move.action.fid is None or status.fid != move.action.fid:  # without a FID, another file may have the name
-            return Refusal(Reason.CHANGED, "another file has this name now")
-        if layout is None:
-            direction = "promote" if move.pool == policy.flash_pool else "demote"
-            made = planned_move(Order(direction, move.path, by, OrderKind(kind)), move.path, status,
-                                filesystem.layout(move.path), room=room, left=left, settings=settings)
-            return made if isinstance(made, Refusal) else replace(made, reason=move.action.reason, finding=key)
-    except OSError as error:
-        return of_error(error)
-    if left[move.pool] - status.size_bytes < reserved(room, policy):
-        return Refusal(Reason.NO_ROOM, f"pool {move.pool!r} has no room for the file above its reserve")
-    left[move.pool] -= status.size_bytes
-    return replace(move.action, layout=layout, directory=directory, size_bytes=status.size_bytes)
+    return None
+
+
+def planned_again(move: Action, status: FileStatus, present: Layout | None, filesystem: Filesystem,
+                  settings: Settings) -> Action | Refusal:
+    """A move by name of an earlier run, of which only the pool is known, as it would be planned now. Raises OSError."""
+    pool, policy = move.layout.components[0].pool, settings.resolved_scopes.of(move.path).small_files_to_flash
+    layout = layout_in(pool, len(filesystem.pools().get(pool, ())), present, status.size_bytes, policy)
+    return layout if isinstance(layout, Refusal) else replace(move, layout=layout, size_bytes=status.size_bytes)
 
 
 def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -> Refusal | None:
@@ -302,14 +285,3 @@ def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -
     if now - stamp.since > MAX_WAITING_SECONDS:
         return Refusal(Reason.OUT_OF_DATE, f"queued more than {MAX_WAITING_SECONDS / 86400:.0f} days ago")
     return None
-
-
-def requeue_messages(examined: Mapping[tuple[int, str], int], name: Callable[[int], str]) -> dict[int, list[str]]:
-    """Messages about moves of an earlier run, by the number of their finding or order. ``examined`` has their numbers
-    by why they are not queued again; "" for those that are.
-    """
-    sentences: defaultdict[int, list[str]] = defaultdict(list)
-    for (number, why), count in sorted(examined.items(), key=lambda each: each[0][1] != ""):
-        moves = f"requeued after a restart: {count_of(count, 'move')} of {name(number)}"
-        sentences[number].append(f"not {moves}: {why}" if why else moves)
-    return sentences

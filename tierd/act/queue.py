@@ -7,7 +7,7 @@ budget left wait in lanes, so one busy target does not delay the others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import chain
@@ -15,7 +15,7 @@ from threading import RLock
 
 from lustre.errors import Stale
 from lustre.fid import Fid
-from lustre.filesystem import Filesystem
+from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Layout, destination, in_sync, mirrors, names_osts, one_mirror, same_shape, with_mirror
 from tierd.act.guard import ActGuard, JobCheck
 from tierd.act.journal.entry import StoredMove
@@ -57,6 +57,8 @@ class QueuedMove:
     """Its place in the order of arrival."""
     own_mirrors: bool = False
     """Whether the file has mirrors that tierd gave it."""
+    is_stored: bool = False
+    """Whether an earlier run queued it, so that its layout names no more than the pool."""
 
     def __lt__(self, other: QueuedMove) -> bool:
         return self.arrival < other.arrival  # for the heaps of the lanes
@@ -97,15 +99,17 @@ class MoveQueue:
     """Moves in the directories that are in it at the time wait, but for those that were requested."""
     closed: Mapping[str, str] = field(default_factory=dict)
     """Targets that take no files of moves, with the reasons."""
+    planned_again: Callable[[Action, FileStatus, Layout | None], Action | Refusal] = lambda action, *_: action
+    """Plans a move of an earlier run as it would be planned now, by the file and its present layout."""
     delays: Mapping[FindingKey, Refusal] = field(default_factory=dict, init=False)
     """By finding, what delayed its first delayed move of the last batch."""
+    earlier: dict[str, StoredMove] = field(default_factory=dict)
+    """Moves of an earlier run by path, oldest first. They are counted, and wait for :meth:`requeue`."""
 
     def __post_init__(self) -> None:
         self._lock = RLock()
         self._moves: dict[str, QueuedMove] = {}
-        """All moves by path, also those that a batch is examining, and those of an earlier run."""
-        self._earlier: dict[str, StoredMove] = {}
-        """Moves of an earlier run that were not examined yet, oldest first. They stand in no lane."""
+        """All moves by path, also those that a batch is examining."""
         self._counts: Counter[FindingKey] = Counter()
         self._waiting: dict[FindingKey, dict[Lane, list[QueuedMove]]] = {}
         """By finding, in the order of their turns, and by what delayed them last: heaps in order of arrival."""
@@ -115,64 +119,42 @@ class MoveQueue:
         """Number of moves from each target in the present batch."""
 
     def __len__(self) -> int:
-        return len(self._moves)
+        return len(self._moves) + len(self.earlier)
 
     def note_streams(self, streamed: StreamedTargets | None) -> None:
         """Background moves give way to the streams on these targets. None: they wait until these are known."""
         with self._lock:
             self.pace.streamed = streamed
 
-    def add(self, action: Action, finding: int) -> bool:
+    def add(self, action: Action, finding: int, *, is_stored: bool = False) -> bool:
         """Queue a move. False if a move of the same path is already queued; one of an earlier run gives way to it."""
         with self._lock:
             if self.has(action.path):
                 return False
-            if self._earlier.pop(action.path, None) is not None:
-                self._remove(self._moves[action.path])
+            self.earlier.pop(action.path, None)
             self._arrivals += 1
-            self._enter(self._counted(QueuedMove(action, finding, arrival=self._arrivals)), None)
+            added = self._moves[action.path] = QueuedMove(action, finding, arrival=self._arrivals, is_stored=is_stored)
+            self._counts[action.finding] += 1
+            self._enter(added, None)
             return True
 
-    def _counted(self, added: QueuedMove) -> QueuedMove:
-        self._moves[added.action.path] = added
-        self._counts[added.action.finding] += 1
-        return added
-
-    def restore(self, moves: Iterable[StoredMove]) -> None:
-        """Keep moves of an earlier run. They wait for :meth:`examined_earlier`, and are counted meanwhile."""
+    def requeue(self, refused: Container[str]) -> list[str]:
+        """Queue the moves of an earlier run but for these files. Returns the files of those that were not queued."""
         with self._lock:
+            moves = list(self.earlier.values())
             for move in moves:
-                self._earlier[move.path] = move
-                self._counted(QueuedMove(move.action, move.finding))
-
-    @property
-    def earlier(self) -> list[StoredMove]:
-        """Moves of an earlier run that were not examined yet, oldest first."""
-        with self._lock:
-            return list(self._earlier.values())
-
-    def examined_earlier(self, examined: Iterable[tuple[StoredMove, Action | Refusal]]) -> list[str]:
-        """Queue moves of an earlier run as they are planned now, and remove those refused; returns the files of these.
-        Moves that were dropped or queued again since the examination stay as they are.
-        """
-        with self._lock:
-            # the others were dropped, or queued again, since the examination
-            known = [(move.path, made, move.finding) for move, made in examined if move.path in self._earlier]
-            for path, made, finding in known:
-                if isinstance(made, Action):
-                    self.add(made, finding)
-                else:
-                    del self._earlier[path]
-                    self._remove(self._moves[path])
-        return [path for path, made, _ in known if isinstance(made, Refusal)]
+                if move.path not in refused:
+                    self.add(move.action, move.finding, is_stored=True)
+            left, self.earlier = list(self.earlier), {}
+            return left
 
     def _enter(self, each: QueuedMove, name: Lane) -> None:
         if self._is_queued(each):  # else it was dropped while it was examined
             heappush(self._waiting.setdefault(each.action.finding, {}).setdefault(name, []), each)
 
     def has(self, path: str) -> bool:
-        """Whether a move of this file is queued. One of an earlier run is not, before its file was examined again."""
-        return path in self._moves and path not in self._earlier
+        """Whether a move of this file is queued. One of an earlier run is not before :meth:`requeue`."""
+        return path in self._moves
 
     def queued_refusal(self, path: str, _: object) -> Refusal | None:
         """Refuses an order for a file whose move is queued."""
@@ -211,7 +193,7 @@ class MoveQueue:
         """Skip the moves of exactly these findings, until the next call."""
         self._held = frozenset(finding_keys)
 
-    def drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
+    def drop(self, chosen: Callable[[QueuedMove | StoredMove], bool]) -> list[Action]:
         """Drop these moves. Returns the dropped actions. This includes moves whose files are being examined. A move
         that the engine has begun is completed.
         """
@@ -219,12 +201,14 @@ class MoveQueue:
             dropped = [each for each in self._moves.values() if chosen(each)]
             for each in dropped:
                 self._remove(each)
-                self._earlier.pop(each.action.path, None)
             # a heap loses nothing from its middle: the lanes are made again without those that were dropped
             for key in {each.action.finding for each in dropped}:
                 for each in chain(*self._waiting.pop(key, {}).values()):
                     self._enter(each, None)
-        return [each.action for each in dropped]
+            stored = [move for move in self.earlier.values() if chosen(move)]
+            for move in stored:
+                del self.earlier[move.path]
+        return [each.action for each in dropped] + [move.action for move in stored]
 
     def _is_queued(self, each: QueuedMove) -> bool:
         known = self._moves.get(each.action.path)
@@ -336,6 +320,8 @@ class MoveQueue:
         if each.before is not None and in_sync(each.before) and (
                 same_shape(each.before, each.action.layout) or has_more_stripes(each.before, each.action)):
             return each, Outcome.ALREADY
+        if each.refusal is not None and each.refusal.reason is Reason.HAS_LAYOUT:
+            return each, Outcome.ALREADY
         # again: only now are its pools, targets and size known
         return each, self._wait(each.cost, each.action, now)
 
@@ -371,10 +357,13 @@ class MoveQueue:
                 self.pace.spend(waiting.action.finding, cost, now))))
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
-        action = waiting.action
+        action, refusal = waiting.action, None
         try:
             status = self.filesystem.status(action.path)
             before = self.filesystem.layout(action.path)
+            if waiting.is_stored:
+                made = self.planned_again(action, status, before)
+                action, refusal = (action, made) if isinstance(made, Refusal) else (made, None)
             names = [self.filesystem.path_of(status.fid)]
             # an MDT knows about a hundred, and then answers with the first one
             while (len(names) < status.link_count
@@ -384,7 +373,6 @@ class MoveQueue:
             raise
         except OSError as error:
             return replace(waiting, refusal=of_error(error), cost=MoveCost(action.size_bytes))
-        refusal: Refusal | None = None
         layout, cost = planned(action.layout, before, status.size_bytes, self.filesystem.fsname)
         mirrored = before is not None and before.mirror_count > 1
         own_mirrors = before is not None and mirrored and self.made_mirrors(status.fid, before)

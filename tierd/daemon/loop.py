@@ -137,6 +137,7 @@ class Daemon:
         gate.queue.note_streams(None)
         gate.queue.held_directories = gate.default_layouts.held_directories = self.table.unchecked
         gate.queue.jobs = gate.default_layouts.jobs = self._job_work
+        gate.queue.planned_again = self.remediations.planned_again
 
     def _sense(self, parts: DaemonParts) -> None:
         """Build what observes: facts, counters with changelog records, and detection."""
@@ -190,20 +191,18 @@ class Daemon:
                        "restart tierd" if added and not self._settings.sense.mdts else "")
 
     def plan(self) -> None:
-        """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
+        """Plan acts for findings, and queue moves of before a restart. This changes nothing on the file system."""
         self._forget()
         self._try_opt_outs()
         self._gate.queue.closed = self.closed_targets
+        if self._seen is not None:
+            self.remediations.requeue()
         if self._seen is not None and not self.stale_for and self._take_claim():
             with self._log_filesystem_errors("plans"):
                 sole_mover, state = "mover" not in self.faults, self._gate.operating_state
                 if sole_mover and "changelog" not in self.faults and not state.held and not state.draining:
                     self.remediations.act(self.findings)
-                # these were planned before the restart: neither a drain nor missing records stop them
-                if sole_mover and not state.held:
-                    self.remediations.requeue()
-                # a drain finds its own files again, so the moves of before the restart are dealt with first
-                if sole_mover and not state.held and not state.draining and not self._gate.queue.earlier:
+                if sole_mover and not state.held and not state.draining:
                     self.drains.step()
 
     def _try_opt_outs(self) -> None:

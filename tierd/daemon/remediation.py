@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from threading import RLock
 
+from lustre.filesystem import FileStatus
 from lustre.layout.model import Layout, destination
 from tierd.act import orders
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
-from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict, name_of
+from tierd.acts import DEFAULT_KINDS, ORDER_KINDS, ActKind, Outcome, Verdict, name_of
 from tierd.config.act import Mode
 from tierd.daemon import log
 from tierd.daemon.log import FindingLog
@@ -320,10 +321,6 @@ class Remediations:
         self._planned: dict[FindingKey, LastPlan] = {}
         self._refusals: dict[FindingKey, tuple[Refusal, ...]] = {}
         """Refusals of the last plan for each finding."""
-        self._examined: Counter[tuple[int, str]] = Counter()
-        """Moves from before the restart by the number of their finding and why they are not requeued, until all are
-        checked.
-        """
         self._asked: dict[FindingKey, float] = {}
         """Since when the plan of a finding waits for an administrator."""
 
@@ -618,26 +615,32 @@ class Remediations:
         return number
 
     def requeue(self) -> None:
-        """Check moves that were queued when tierd ended, and queue them again. Log the result once all are checked."""
-        moves = self._gate.queue.earlier[:orders.REQUEUED_PER_CYCLE]
+        """Queue the moves that waited when tierd ended, but for those that are out of date."""
+        moves = list(self._gate.queue.earlier.values())
         if not moves:
             return
-        found = orders.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
-        self._gate.requeue(found)
-        self._examined.update((move.finding, str(made) if isinstance(made, Refusal) else "") for move, made in found)
+        fs, now = self._filesystem.fsname, self._clock.now()
         with self._lock:
-            for _, made in found:
-                if isinstance(made, Action) and (case := self._store.get(made.finding)) is not None:
-                    case.tried.add(made.path)
+            refused = {move.path: why for move in moves if (why := orders.requeue_refusal(
+                move, fs, self._settings, lambda key: self._layout_of(key, "") is not None, now))}
+            for move in moves:
+                if move.path not in refused and (case := self._store.get(move.action.finding)) is not None:
+                    case.tried.add(move.path)
                     case.queued += 1
-        if not self._gate.queue.earlier:
-            def name(number: int) -> str:
-                kind, *_ = self._journal.key_of_finding(number) or ("",)
-                return name_of(number, kind)
+        self._gate.requeue(refused)
+        counts = Counter((move.finding, move.action.finding[0], str(refused.get(move.path, ""))) for move in moves)
+        for (number, kind, reason), count in sorted(counts.items()):
+            words = f"requeued after a restart: {count_of(count, 'move')} of {name_of(number, kind)}"
+            self._log.of_number(number, [f"not {words}: {reason}" if reason else words])
 
-            for number, sentences in orders.requeue_messages(self._examined, name).items():
-                self._log.of_number(number, sentences)
-            self._examined.clear()
+    def planned_again(self, move: Action, status: FileStatus, present: Layout | None) -> Action | Refusal:
+        """A move that waited when tierd ended as it would be planned now. Raises OSError."""
+        if move.finding[0] in ORDER_KINDS:
+            return orders.planned_again(move, status, present, self._filesystem, self._settings)
+        layout = self._layout_of(move.finding, move.directory)
+        if layout is None:
+            return Refusal(Reason.REMEDIATION_OVER, "the case was closed meanwhile")
+        return replace(move, layout=layout, size_bytes=status.size_bytes)
 
     def _layout_of(self, key: FindingKey, directory: str) -> Layout | None:
         """Layout for files of a directory; None if the remediation was undone or its job has departed."""

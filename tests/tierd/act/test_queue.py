@@ -194,39 +194,23 @@ def test_a_move_dropped_during_its_check_is_neither_done_nor_kept(
         world.journal.close()
 
 
-def test_moves_of_an_earlier_run_wait_until_they_were_examined(tmp_path: Path) -> None:
+def test_moves_of_an_earlier_run_wait_until_they_are_queued_again(tmp_path: Path) -> None:
     before = World(tmp_path)
-    submit(before, FINDING.key, ["/a", "/b", "/dropped"])
-    submit(before, OTHER, ["/c"])
+    submit(before, FINDING.key, ["/a", "/b", "/late"])
+    submit(before, OTHER, ["/c", "/d"])
     before.journal.close()
     world = World(tmp_path)
-    stored = {move.path: move for move in world.gate.queue.earlier}
-    assert (list(stored), world.gate.waiting, world.gate.queue.size_bytes) == (["/a", "/b", "/dropped", "/c"], 4, 400)
-    assert (world.pump(), world.gate.queue.waiting_for(FINDING.key)) == ({}, 3)
-    assert world.gate.drop(FINDING.key, "/") == [], "only with the whole finding: their directories were not examined"
-    submit(world, OTHER, ["/a"])  # another finding wants the file meanwhile
-    world.gate.drop(OTHER, "/none")
-    examined = [(stored[path], Action(ActKind.MIGRATE, FLASH, "again", FINDING.key, "/", path, 100))
-                for path in ("/a", "/b")]
+    world.gate.queue.planned_again = lambda move, *_: replace(move, layout=FLASH)
+    assert (list(world.gate.queue.earlier), world.gate.waiting) == (["/a", "/b", "/late", "/c", "/d"], 5)
+    assert world.pump() == {}
+    assert [action.path for action in world.gate.drop(OTHER)] == ["/c", "/d"], "before they are queued"
+    for path in ("/a", "/d"):  # stored in the journal, and not to be removed with those of before
+        submit(world, OTHER, [path])
     world.lustre.create("/b", DATA, HDD)
-    world.gate.requeue([*examined, (stored["/dropped"], Refusal(Reason.CHANGED, "another file"))])
+    world.gate.requeue(dict.fromkeys(("/a", "/d", "/late"), Refusal(Reason.OUT_OF_DATE, "late")))
     assert world.gate.queue.by_finding() == {OTHER: 2, FINDING.key: 1}
-    assert [move.path for move in world.gate.queue.earlier] == ["/c"]
-    assert sorted(move.path for move in world.journal.queue.all()) == ["/a", "/b", "/c"]
-    assert [action.path for action in world.gate.drop(OTHER)] == ["/c", "/a"]
+    assert sorted(move.path for move in world.journal.queue.all()) == ["/a", "/b", "/d"]
+    assert world.gate.not_requeued == {"late": 1}
+    world.gate.drop(OTHER)
     assert world.pump() == {"done": 1}
     assert (world.gate.waiting, world.journal.queue.all()) == (0, [])
-
-
-def test_a_move_that_was_dropped_while_it_was_examined_stays_dropped(tmp_path: Path) -> None:
-    before = World(tmp_path)
-    submit(before, FINDING.key, ["/a", "/b"])
-    before.journal.close()
-    world = World(tmp_path)
-    a, b = world.gate.queue.earlier
-    world.gate.drop(FINDING.key)
-    submit(world, OTHER, ["/b"])  # stored in the journal, and not to be removed with the one of before
-    again = Action(ActKind.MIGRATE, FLASH, "again", FINDING.key, "/", a.path, 100)
-    world.gate.requeue([(a, again), (b, Refusal(Reason.CHANGED, "another file"))])
-    assert world.gate.queue.by_finding() == {OTHER: 1}
-    assert [move.path for move in world.journal.queue.all()] == ["/b"]

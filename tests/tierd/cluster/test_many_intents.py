@@ -166,7 +166,7 @@ def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generati
     gate = Gate(lustre, lustre, Budget(FAST, clock.now()), CircuitBreaker(), journal, clock, False,  # type: ignore[arg-type]
                 dispatch=dispatch)
     list(close_unfinished(journal, lustre, clock.now()))  # type: ignore[arg-type]
-    gate.requeue([(each, Refusal(Reason.OUT_OF_DATE, "")) for each in gate.queue.earlier])
+    gate.requeue(dict.fromkeys(gate.queue.earlier, Refusal(Reason.OUT_OF_DATE, "")))
     finding = journal.add_finding(FINDING)
     left = [number for number, moved in enumerate(lustre.on_flash) if not moved]
     paths = [lustre.path_of(Fid(9, number)) for number in left]

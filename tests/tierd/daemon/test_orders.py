@@ -13,14 +13,14 @@ from tests.tierd.later import raising
 from tests.tierd.site import HOSTILE, Site
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
-from tierd.act.orders import Order, OrderInbox, TryAgainError, layout_on_pool
+from tierd.act.orders import Order, OrderInbox, TryAgainError, layout_in
 from tierd.acts import Outcome
 from tierd.cli import client, submit
 from tierd.cli.tierctl import main, parser
 from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.daemon.control import ControlServer
-from tierd.model import Capacity
+from tierd.decide.plans import FlashSettings
 
 MIB = 1 << 20
 
@@ -121,8 +121,8 @@ def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(site: Si
 
 def test_a_self_extending_file_keeps_its_stripes() -> None:
     space = Component(1 << 30, None, "hdd", 0, flags=("extension",), extension_size=1 << 30)  # as an xattr gives it
-    room = Capacity({"flash": tuple("abcdefgh")}, {"flash": 1 << 40}, {"flash": 1 << 40})
-    assert layout_on_pool("flash", room, Layout((Component(0, 1 << 30, "hdd", 1, 4 << 20), space)), 2 << 30) == Layout(
+    present = Layout((Component(0, 1 << 30, "hdd", 1, 4 << 20), space))
+    assert layout_in("flash", 8, present, 2 << 30, FlashSettings()) == Layout(
         (Component(0, None, "flash", 1, 4 << 20),), composite=False)
 
 
@@ -133,9 +133,8 @@ def test_a_self_extending_file_keeps_its_stripes() -> None:
 ])
 def test_a_file_keeps_the_stripes_that_it_has_not_those_that_it_would_get_if_it_grew(
         first: Component, size: int, stripes: int, stripe_bytes: int) -> None:
-    room = Capacity({"hdd": tuple("abcdefgh")}, {"hdd": 1 << 40}, {"hdd": 1 << 40})
     wide = Layout((first, Component(MIB, 1 << 30, "flash", 2, 4 * MIB), Component(1 << 30, None, "hdd", -1)))
-    assert layout_on_pool("hdd", room, wide, size) == Layout(
+    assert layout_in("hdd", 8, wide, size, FlashSettings()) == Layout(
         (Component(0, None, "hdd", stripes, stripe_bytes),), composite=False)
 
 
@@ -251,8 +250,8 @@ def test_the_undo_of_an_order_drops_what_is_queued_of_it(site: Site, end: Callab
     site.shown("submit", *paths[:40])
     site.shown("promote", "/proj/old")
     site.run(until=10)
-    end(site)
     waiting = site.service.gate.queue.by_finding()
+    end(site)
     dropped = sum(count for key, count in waiting.items() if key[0] == "submission")
     assert f"{dropped} queued moves dropped" in site.shown("undo", "O2")
     site.run(until=site.cluster.now + 120)

@@ -17,7 +17,6 @@ from simulator.scenarios import events
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import HDD, NOISE, STREAM, world
 from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered
-from tierd.act import orders
 from tierd.act.journal.entry import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox
@@ -48,16 +47,14 @@ def pool(site: Site, path: str) -> str:
 
 
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])
-def test_moves_that_wait_continue_after_a_restart_and_are_reported_once_however_many_cycles_it_takes(
-        site: Site, monkeypatch: pytest.MonkeyPatch, end: Callable[[Site], None]) -> None:
-    monkeypatch.setattr(orders, "REQUEUED_PER_CYCLE", 1)
+def test_moves_that_wait_continue_after_a_restart(site: Site, end: Callable[[Site], None]) -> None:
     paths = ["/proj/keep/a", "/proj/keep/b", HOSTILE]
     waiting(site, *paths)
     end(site)
     assert "found 3 moves and 0 orders queued before the start: tierd checks each again" in log_text(site)
     site.run(until=site.cluster.now + 5)
     status = site.shown("status")
-    assert "3 moves queued, 2.1 MB" in status
+    assert "3 moves queued" in status
     assert "3 moves from before the restart to be checked again" in status
     site.run(until=site.cluster.now + 30)
     assert [words for words in site.said if "requeued" in words] == ["requeued after a restart: 3 moves of O1"]
@@ -96,11 +93,6 @@ def no_file(site: Site) -> None:
     site.cluster.namespace.remove(site.cluster.namespace.lookup("/proj/keep/a"), site.cluster.epoch)
 
 
-def full(site: Site) -> None:
-    for target in site.filesystem.pools()["flash"]:
-        events.full(site.cluster, target, 5.0)
-
-
 def of_another_file_system(site: Site) -> None:
     site.sql("UPDATE waiting_moves SET fs = 'other'")
 
@@ -117,12 +109,25 @@ def late(site: Site) -> None:
     events.clock_jump(site.cluster, 8 * 86400.0)
 
 
+@pytest.mark.parametrize(("change", "logged", "history"), [
+    (other_file, "not moved: /proj/keep/a: another file has this name now", "another file has this name now"),
+    (no_file, "skipped 1 queued file: it no longer exists", "no acts yet")])
+def test_a_file_is_examined_when_its_turn_comes(
+        site: Site, change: Callable[[Site], None], logged: str, history: str) -> None:
+    waiting(site, "/proj/keep/a")
+    site.service.close()
+    change(site)
+    site.start()
+    site.run(until=site.cluster.now + 20)
+    assert logged in log_text(site)
+    assert history in site.shown("history")
+    assert "no moves queued" in site.shown("status")
+
+
 @pytest.mark.parametrize(("change", "why"), [
-    (other_file, "another file has this name now"), (no_file, "No such file or directory"),
-    (full, "pool 'flash' has no room for the file above its reserve"),
     (of_another_file_system, "queued for another file system: other"), (dry, "tierd is in a dry run now"),
     (other_pools, "pool 'flash' is no longer the configured one"), (late, "queued more than 7 days ago")])
-def test_a_changed_file_is_reported_and_left_alone(site: Site, change: Callable[[Site], None], why: str) -> None:
+def test_a_move_that_is_out_of_date_is_reported(site: Site, change: Callable[[Site], None], why: str) -> None:
     waiting(site, "/proj/keep/a")
     site.service.close()
     change(site)

@@ -15,7 +15,7 @@ from tests.tierd.act.movers.minilustre import HDD, MiniClock
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Mover
 from tierd.act.movers.space_and_quota import Destination
-from tierd.act.orders import examine_again
+from tierd.act.orders import requeue_refusal
 from tierd.act.undo import close_unfinished
 from tierd.acts import Outcome
 from tierd.config.act import ActSettings, Limits, Rate
@@ -83,8 +83,9 @@ def test_a_mirror_that_waits_is_planned_again_after_a_restart_and_not_moved(worl
     world.submit("/0", layout=TO_FLASH)
     (stored,) = world.journal.queue.all()
     settings = Settings(act=ActSettings(dry_run=False))
-    ((move, why),) = examine_again([stored], world.port, settings, lambda *_: PFL, stored.stamp.since)
-    assert (getattr(why, "reason", ""), move.path) == (Reason.REMEDIATION_OVER, "/0")
+    why = requeue_refusal(stored, stored.stamp.fs, settings, lambda _: True, stored.stamp.since)
+    assert why is not None
+    assert why.reason is Reason.REMEDIATION_OVER
 
 
 def test_mirrors_that_tierd_did_not_make_stay(world: MirrorWorld) -> None:

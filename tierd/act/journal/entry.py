@@ -196,7 +196,8 @@ class QueueStore:
                                 "FROM waiting_moves ORDER BY id")
         return [StoredMove(
             Action(ActKind.MIGRATE, Layout((Component(pool=pool),), composite=False), reason, tuple(json.loads(key)),
-                   path=to_path(place), size_bytes=size_bytes, fid=None if fid is None else Fid.parse(fid)),
+                   to_path(place.rpartition(b"/")[0] or b"/"), path=to_path(place), size_bytes=size_bytes,
+                   fid=None if fid is None else Fid.parse(fid)),
             finding, Stamp(fs, bool(dry_run), since))
                 for place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since in rows]
 
