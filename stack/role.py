@@ -9,20 +9,20 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from httpserver.config import WebConfigFile
-from lustre.fid import Fid
-from lustre.layout.model import Layout, same_shape
+from lustre.layout.model import same_shape
 from stack.demo import quick, user_name
 from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.movers.inspection import PortMover
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
+from tierd.act.movers.space_and_quota import DestinationState
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
@@ -42,16 +42,12 @@ from tierd.sense.exporters import scrape_fixed_list
 class PortEngine(PortMover):
     """An engine of a mover, which finds out whether a file was moved before."""
 
-    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
+    def facts_of(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """A file that has the wanted layout was moved before."""
-        for found in super().examine(moves):
-            move = found.move
-            present = self._filesystem.layout(move.path) if found.result is MoveResult.MOVABLE else None
-            moved = present is not None and same_shape(present, move.layout)
-            yield MoveOutcome(move, MoveResult.ALREADY) if moved else found
-
-    def layout_by_fid(self, fid: Fid) -> Layout | None:
-        return self._filesystem.layout(self._filesystem.path_of(fid))
+        found = super().facts_of(move, batch)
+        present = self._filesystem.layout(move.path) if found.result is MoveResult.MOVABLE else None
+        moved = present is not None and same_shape(present, move.layout)
+        return MoveOutcome(move, MoveResult.ALREADY) if moved else found
 
 
 class Node:
@@ -83,8 +79,8 @@ class Node:
 
     def mover(self, settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
         engine = PortEngine(self.filesystem)
-        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, engine.layout_by_fid,
-                     self.filesystem, claims=self.claims, settings=settings, clock=clock)
+        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, claims=self.claims,
+                     settings=settings, clock=clock)
 
     def reader(self, settings: Settings, connection: Connection, clock: SystemClock) -> Reader:
         return reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims, clock=clock)

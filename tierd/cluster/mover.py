@@ -1,9 +1,9 @@
 """The mover: takes messages with moves from NATS, and carries them out on its mount.
 
-A mover trusts no message. Before each file it reads the leader's permit on NATS and the claim on Lustre, checks the
-signature, scope and pools, opens the file by its FID, and compares it with the message. The engine checks everything
-again under its lease, and the claim once more just before the exchange. A result is published before its message is
-acknowledged: a message of a mover that died goes to another one, which finds the file moved, or moves it.
+A mover trusts no message. Before each file it reads the leader's permit on NATS and the claim on Lustre, and checks the
+signature, scope and pools. The engine compares the file with the message under its lease, and asks for the claim once
+more just before the exchange. A result is published before its message is acknowledged: a message of a mover that died
+goes to another one, which finds the file moved, or moves it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
-from lustre.errors import Stale
 from lustre.fid import Fid
-from lustre.filesystem import Calls, Filesystem
-from lustre.layout.model import Layout, pools_of
+from lustre.layout.model import pools_of
 from tierd.act.claim import ClaimFolder, read_claim
 from tierd.act.dispatch import RemoteMover
-from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, never_halt
 from tierd.act.operating_state import MaintenanceGuard
@@ -58,15 +55,6 @@ Fault = Callable[[str], None]
 """Called at named points, for tests that end a mover there."""
 
 
-def layout_by_fid(calls: Calls, fid: Fid) -> Layout | None:
-    """Open a file by its FID below the mount, and read its layout. Raises OSError."""
-    descriptor = calls.open_fid(fid)
-    try:
-        return calls.layout(descriptor)
-    finally:
-        calls.close(descriptor)
-
-
 @dataclass(eq=False)
 class Mover:
     """A mover with several threads. Each works on one message at a time."""
@@ -76,9 +64,6 @@ class Mover:
     connection: Connection
     names: Names
     engine: FileEngine
-    layout_by_fid: Callable[[Fid], Layout | None]
-    """As :func:`layout_by_fid`, on this mount."""
-    filesystem: Filesystem
     claims: ClaimFolder
     """With the claim of the leader, on Lustre."""
     settings: Settings
@@ -299,8 +284,6 @@ class Mover:
         except ValueError as error:
             self.refused += 1
             return self._counted(FileResult(file.act, file.fid, MoveResult.REFUSED, Reason.OUT_OF_DATE, str(error)))
-        if isinstance(move, MoveOutcome):
-            return self._counted(_result_of(file, replace(move, not_copied=1.0)))
         self.fault("begin")
         try:
             (outcome,) = self.engine.move_batch((move,), never_halt, batch)  # type: ignore[arg-type]
@@ -319,43 +302,17 @@ class Mover:
             self.results[result.result] += 1
         return result
 
-    def _checked(self, message: MoveMessage, file: FileToMove) -> Move | MoveOutcome:
-        """The move, if the message and the file allow it. Raises ValueError for a message that may not be obeyed."""
+    def _checked(self, message: MoveMessage, file: FileToMove) -> Move:
+        """The move. Raises ValueError for a message that may not be obeyed."""
         path, fid = messages.path_from_wire(file.path), Fid.parse(file.fid)
         layout = messages.layout_from_wire(message.layout)
-        move = Move(path, layout, fid, file.size_bytes, objects=file.objects, own_mirrors=file.own_mirrors,
-                    fence=partial(self._outdated, message))
+        move = Move(path, layout, fid, file.size_bytes, objects=file.objects, layout_generation=file.layout_generation,
+                    own_mirrors=file.own_mirrors, fence=partial(self._outdated, message))
         if self.settings.resolved_scopes.of(path).mode not in {Mode.FULL, Mode.ASK} and not file.by_request:
             raise ValueError("the mode of its scope allows no moves")
         if foreign := set(pools_of(layout)) - self._pools:
             raise ValueError(f"pool {min(foreign)!r} is not configured")
-        return self._changed(move, file) or move
-
-    def _changed(self, move: Move, file: FileToMove) -> MoveOutcome | None:
-        """The outcome for a file that differs from the message. The engine compares its size."""
-        assert move.fid is not None
-        try:
-            found = self.layout_by_fid(move.fid)
-            named = self.filesystem.status(move.path).fid == move.fid
-        except (FileNotFoundError, Stale):
-            return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone")
-        except OSError as error:
-            return MoveOutcome(move, MoveResult.FAILED, "error", str(error))
-        why = ""
-        if not named:
-            why = "the path names another file now"
-        elif file.objects and objects_digest(found) != file.objects:
-            return self._already(move)
-        elif file.layout_generation and found is not None and found.generation != file.layout_generation:
-            why = "its layout was changed since it was chosen"
-        return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, why) if why else None
-
-    def _already(self, move: Move) -> MoveOutcome:
-        """Whether a file with other objects was moved before: the engine compares its layout and pools."""
-        (found,) = self.engine.examine((replace(move, objects=""),))
-        if found.result is MoveResult.ALREADY:
-            return found
-        return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, "its layout was changed since it was chosen")
+        return move
 
     def _publish(self, message: MoveMessage, secret: str, delivery: Delivery, found: list[FileResult], seconds: float,
                  *, last: bool) -> None:

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from lustre import mounts
 from lustre.llapi.calls import Library
-from lustre.mounted import MountedFilesystem, archives_follow_swaps, mdts_of, with_fileset
-from lustre.mounted_calls import MountedCalls
+from lustre.mounted import MountedFilesystem, mdts_of, with_fileset
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
 from tierd.act.claim import ClaimFolder, claim_folder, read_key
@@ -27,7 +26,7 @@ from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Mover, layout_by_fid
+from tierd.cluster.mover import Mover
 from tierd.cluster.reader import MdtReader, Reader
 from tierd.config.settings import Settings
 from tierd.daemon.process import collect_garbage_rarely, set_process_name
@@ -104,13 +103,10 @@ def local_mover(settings: Settings, connection: Connection, clock: SystemClock) 
     """The mover for the mounted file system of the settings. Raises OSError if a part is missing."""
     mount, tree, claims = _mounted(settings)
     library = Library.load(settings.movers.library)
-    filesystem = MountedFilesystem(mount, library, tree)
     engine = engines.build_mover(with_fileset(library, mount), library, tree, settings.movers)
-    calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
     host = host_name()
     return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
-                 layout_by_fid=partial(layout_by_fid, calls), filesystem=filesystem, claims=claims, settings=settings,
-                 clock=clock, nids=partial(own_nids, tree))
+                 claims=claims, settings=settings, clock=clock, nids=partial(own_nids, tree))
 
 
 def local_reader(settings: Settings, connection: Connection, clock: SystemClock) -> Reader:

@@ -96,8 +96,6 @@ class MirrorMover(inspection.FileEngine):
         if not move.own_mirrors or present is None or len(groups) != 2 or len(ours) != 1:
             return refused_outcome(move, Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make"))
         kept, flash = groups if groups[1] is ours[0] else reversed(groups)
-        if move.objects and move.objects != checks.objects_digest(present):
-            return refused_outcome(move, Refusal(Reason.CHANGED, "its layout was changed since it was chosen"))
         stale = [group for group in groups if not in_sync(Layout(group))]
         resync = bool(stale) if move.layout.mirror_count > 1 else kept in stale
         as_wanted = present if move.layout.mirror_count > 1 else one_mirror(kept)
@@ -106,8 +104,9 @@ class MirrorMover(inspection.FileEngine):
         if move.layout.mirror_count > 1 and not resync:
             return MoveOutcome(move, MoveResult.ALREADY, "already", "its mirrors are in sync")
         alone = replace(facts, layout=one_mirror(kept))
-        to = replace(move, layout=one_mirror(stale[0] if resync else flash), objects="")
-        refusal = (checks.refusal_for(replace(to, layout=one_mirror(flash)), alone)
+        to = replace(move, layout=one_mirror(stale[0] if resync else flash))
+        refusal = (checks.changed_layout_refusal(move, present)
+                   or checks.refusal_for(replace(to, layout=one_mirror(flash)), alone)
                    or self._lfs.mirroring_refusal(facts)
                    or (self._lfs.resync_refusal() or batch.refusal(to, alone) if resync else None))
         if refusal is not None:

@@ -4,7 +4,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fault, Mover, layout_by_fid
+from tierd.cluster.mover import Fault, Mover
 from tierd.config.act import ClaimSettings, Limits, MoverSettings
 from tierd.config.settings import ClusterSettings, Settings
 from tierd.model import Action
@@ -129,9 +128,8 @@ class ClusterWorld:
                             self.clock, self.journal)
 
     def mover(self, name: str, fault: Fault = lambda _: None, calls: Any = None, *, start: bool = True) -> Mover:
-        calls = calls or self.calls()
-        made = Mover(name, "host", self.connection("mover"), self.names, self.engine(calls),
-                     partial(layout_by_fid, calls), self.port, self.claims, self.settings, self.clock, fault)
+        made = Mover(name, "host", self.connection("mover"), self.names, self.engine(calls), self.claims,
+                     self.settings, self.clock, fault)
         if start:
             threads = made.start()
             self.closing.append(lambda: [thread.join(5) for thread in threads])  # type: ignore[arg-type]

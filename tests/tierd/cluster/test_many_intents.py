@@ -82,9 +82,6 @@ class FakeLustre(FileEngine):
         held = StripeObject(index, Fid(5, 2 * number + self.on_flash[number]))
         return Layout((Component(pool=pool, objects=(held,)),), composite=False)
 
-    def layout_by_fid(self, fid: Fid) -> Layout:
-        return self._layout(fid.object_id)
-
     def batch(self) -> Any:
         return self
 
@@ -130,8 +127,8 @@ class Movers:
         connection = Connection(settings.cluster, "mover")
         while not self._end.is_set():
             clock = SystemClock()
-            mover = Mover(name, name, connection, Names(fs), lustre, lustre.layout_by_fid, lustre,  # type: ignore[arg-type]
-                          folder, settings, clock, fault=self._fault)
+            mover = Mover(name, name, connection, Names(fs), lustre, folder, settings,
+                          clock, fault=self._fault)
             try:
                 while not self._end.is_set():
                     try:

@@ -106,14 +106,14 @@ def test_a_message_that_is_not_of_the_leader_is_removed(
 
 
 @pytest.mark.parametrize(("changes", "detail"), [
-    ({"path": "/d/1"}, "the path names another file"),
-    ({"path": "/elsewhere/0"}, "gone"),
+    ({"path": "/d/1"}, "another file has this name now"),
+    ({"path": "/elsewhere/0"}, "No such file"),
     ({"size_bytes": 99}, "100 bytes, and had 99"),
     ({"objects": "other"}, "its layout was changed"),
     ({"layout_generation": 9}, "its layout was changed"),
     ({"path": "../etc"}, "not a path"),
     ({"fid": "nonsense"}, "FID"),
-    ({"fid": "[0x200000400:0x7777:0x0]"}, "gone"),
+    ({"fid": "[0x200000400:0x7777:0x0]"}, "another file has this name now"),
     ({"layout": messages.layout_to_wire(Layout((Component(pool="archive"),), composite=False))}, "'archive'"),
     ({"layout": "not a layout"}, ""),
     ({"generation": 99}, "generation 1"),

@@ -49,8 +49,7 @@ class Leader(Site):
         assert self.node.step(), self.said
         self.parts = {"claim": self.node.claim, "own_nids": lambda: {"10.0.9.9@tcp"}}
         self.start()
-        files = PortEngine(self.filesystem)
-        self.mover = Mover("m1", "node1", self.of_mover, self.node.names, files, files.layout_by_fid, self.filesystem,
+        self.mover = Mover("m1", "node1", self.of_mover, self.node.names, PortEngine(self.filesystem),
                            claims, self.settings, clock, nids=lambda: self.nids_of_mover)
 
     def run(self, until: float) -> None:

@@ -99,7 +99,16 @@ def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
     archive, a cache or another storage system that holds its data. All other checks are made under the lease.
     """
     shown = FileFacts(move.fid or Fid(0, 0), status, layout, FileFlags.NONE, Hsm(), belongings=Belongings(), project=0)
-    return refusal_for(move, shown) is None and not enters_mdt(move.layout, layout)
+    return not (refusal_for(move, shown) or changed_layout_refusal(move, layout) or enters_mdt(move.layout, layout))
+
+
+def changed_layout_refusal(move: Move, present: Layout | None) -> Refusal | None:
+    """Refuses a file whose layout is not the one with which it was chosen."""
+    generation = present.generation if present is not None else 0
+    if (move.objects in {"", objects_digest(present)}
+            and 0 in {move.layout_generation, generation - move.layout_generation}):
+        return None
+    return Refusal(Reason.CHANGED, "its layout was changed since it was chosen")
 
 
 def leaves_mdt(wanted: Layout, present: Layout | None) -> bool:
@@ -190,8 +199,6 @@ def _of_present(move: Move, facts: FileFacts) -> Iterator[Refusal]:
         yield Refusal(Reason.MIRRORED, f"the file has {layout.mirror_count} mirrors, which a move would drop")
     if move.fid is not None and move.fid != facts.fid:
         yield Refusal(Reason.CHANGED, f"another file has this name now ({facts.fid}, not {move.fid})")
-    if move.objects and move.objects != objects_digest(facts.layout):
-        yield Refusal(Reason.CHANGED, "its layout was changed since it was chosen")
     if move.size_bytes is not None and move.size_bytes != facts.status.size_bytes:
         yield Refusal(Reason.CHANGED, f"the file has {facts.status.size_bytes} bytes, and had {move.size_bytes} "
                        "when it was chosen")

@@ -286,7 +286,8 @@ def refusal_before(
     refusal = checks.refusal_for(move, facts)
     if refusal is None and facts.layout is not None and is_as_wanted(facts.layout, move.layout, batch.pools):
         return MoveOutcome(move, MoveResult.ALREADY, "already", "the file already has this layout")
-    refusal = refusal or also(move, facts) or batch.refusal(move, facts, take=take)
+    refusal = (refusal or checks.changed_layout_refusal(move, facts.layout) or also(move, facts)
+               or batch.refusal(move, facts, take=take))
     return None if refusal is None else refused_outcome(move, refusal)
 
 

@@ -51,6 +51,8 @@ class Move:
     """Full names of the targets that hold the file, for the limit of moves per target."""
     objects: str = ""
     """Digest of the objects that held the file (:func:`tierd.act.movers.checks.objects_digest`); "" if unknown."""
+    layout_generation: int = 0
+    """Generation of the layout that it had; 0 if unknown."""
     own_mirrors: bool = False
     """Whether tierd gave the file the mirrors that it has, by the journal. Those of others are not touched."""
     act: int = 0

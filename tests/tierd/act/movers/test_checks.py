@@ -94,7 +94,7 @@ def test_a_file_that_is_not_what_was_chosen() -> None:
     assert checks.refusal_for(chosen, facts) is None
     for other in (replace(chosen, fid=Fid(node.fid.sequence, 1)), replace(chosen, size_bytes=5),
                   replace(chosen, objects="other")):
-        refusal = checks.refusal_for(other, facts)
+        refusal = checks.refusal_for(other, facts) or checks.changed_layout_refusal(other, facts.layout)
         assert refusal.reason == "changed"
 
 
