@@ -68,8 +68,6 @@ class Remediation:
     """When the first default layout was set, or the first file moved, even in a dry run; 0 before."""
     undo_reason: str = ""
     """Why its default layouts are being undone, or were; empty if they stand or were undone by hand."""
-    queued: int = 0
-    """Number of moves that were queued."""
     moved_at: float = 0.0
     """When the last of its files was moved or tried; 0 before the first. Moves load the disks, so throughput measured
     before this time may speak for the acts and never against them."""
@@ -555,7 +553,6 @@ class Remediations:
             self._gate.submit(defaults, case.number)
         if moves:
             case.tried.update(a.path for a in moves)
-            case.queued += len(moves)
             self._gate.submit(moves, case.number)
             self._log.of_number(case.number, [log.queued_sentence(moves)])
 
@@ -592,7 +589,7 @@ class Remediations:
             if case.defaults and case.state is not State.UNDOING:
                 case.begin_undo("the other acts of its finding were undone")
         elif case.state in OPEN and not waiting:
-            if case.defaults or case.queued:
+            if case.defaults or case.moves or self._gate.has_moves(case.finding.key):
                 case.to(State.JUDGING)
             else:
                 case.settle(State.KEPT)  # no act was done, so there is nothing to judge
@@ -626,7 +623,6 @@ class Remediations:
             for move in moves:
                 if move.path not in refused and (case := self._store.get(move.action.finding)) is not None:
                     case.tried.add(move.path)
-                    case.queued += 1
         self._gate.requeue(refused)
         counts = Counter((move.finding, move.action.finding[0], str(refused.get(move.path, ""))) for move in moves)
         for (number, kind, reason), count in sorted(counts.items()):
@@ -686,7 +682,7 @@ class Remediations:
         These moves would only load the disks. Default layouts stay, and moves that have begun end.
         """
         with self._lock:
-            departed = [case for case in self._store if case.departed and case.queued]
+            departed = [case for case in self._store if case.departed]
             back = {case.finding.key for case in self._store if not case.departed}
             # a job that is back is not refused as gone
             self._refusals = {key: whys for key, whys in self._refusals.items()
