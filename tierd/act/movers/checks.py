@@ -105,10 +105,10 @@ def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
 def changed_layout_refusal(move: Move, present: Layout | None) -> Refusal | None:
     """Refuses a file whose layout is not the one with which it was chosen."""
     generation = present.generation if present is not None else 0
-    if (move.objects in {"", objects_digest(present)}
-            and 0 in {move.layout_generation, generation - move.layout_generation}):
-        return None
-    return Refusal(Reason.CHANGED, "its layout was changed since it was chosen")
+    if ((move.objects and move.objects != objects_digest(present))
+            or (move.layout_generation and move.layout_generation != generation)):
+        return Refusal(Reason.CHANGED, "its layout was changed since it was chosen")
+    return None
 
 
 def leaves_mdt(wanted: Layout, present: Layout | None) -> bool:
