@@ -107,8 +107,6 @@ class Reason(StrEnum):
     """The user of the job may not read or write the file."""
     LINKED = "linked"
     """The path goes through a symbolic link, or the file has several names."""
-    DEADLINE = "deadline"
-    CANCELLED = "cancelled"
     # movers: the file or the destination, as examined just before a move
     NOT_A_FILE = "not-a-file"
     EXECUTABLE = "executable"
