@@ -94,12 +94,9 @@ class Role:
             return False
 
     def new_lines(self) -> list[str]:
-        try:
-            with self.log.open("rb") as file:
-                file.seek(self.read)
-                data = file.read()
-        except OSError:
-            return []
+        with self.log.open("rb") as file:
+            file.seek(self.read)
+            data = file.read()
         whole = data[:data.rfind(b"\n") + 1]
         self.read += len(whole)
         return whole.decode(errors="replace").splitlines()
@@ -142,16 +139,15 @@ cluster {{ name: tierd, listen: "127.0.0.1:{addresses.routes[name]}", routes: [{
     return Role(name, [program, "-c", str(file)], folder / f"{name}.log")
 
 
-def tierd_role(kind: str, name: str, folder: Path, addresses: Addresses, exporter: str,
-               claim_expiry_seconds: float | None, files_per_second: float) -> Role:
+def tierd_role(kind: str, name: str, folder: Path, exporter: str, configured: str) -> Role:
     file = folder / f"{name}.toml"
-    expiry = f"[claim]\nexpiry_seconds = {claim_expiry_seconds}\n" if claim_expiry_seconds is not None else ""
-    file.write_text(configuration(name, folder, addresses, files_per_second) + expiry, encoding="utf-8")
+    file.write_text(configured, encoding="utf-8")
     command = [sys.executable, "-m", "stack.role", kind, str(file), str(folder / "lustre.sock"), exporter]
     return Role(name, command, folder / f"{name}.log")
 
 
-def configuration(name: str, folder: Path, addresses: Addresses, files_per_second: float) -> str:
+def configuration(name: str, folder: Path, addresses: Addresses, *, claim_expiry_seconds: float,
+                  files_per_second: float) -> str:
     """The configuration file of a process, without the times of a demonstration, which :mod:`stack.role` sets."""
     port = addresses.pages.get(name, 0)
     servers = ", ".join(f'"{server}"' for server in addresses.servers)
@@ -161,6 +157,8 @@ mount = "/mnt/lustre"
 [act]
 journal = "{folder}/{name}.sqlite"
 socket = "{folder}/{name}.sock"
+[claim]
+expiry_seconds = {claim_expiry_seconds}
 [limits]
 files_per_second = {files_per_second}
 [movers]
@@ -342,7 +340,7 @@ class Running:
 
 @contextmanager
 def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[[str], None], options: Options, *,
-            claim_expiry_seconds: float | None = None, restart_seconds: float = RESTART_SECONDS,
+            claim_expiry_seconds: float = 45.0, restart_seconds: float = RESTART_SECONDS,
             files_per_second: float = FILES_PER_SECOND) -> Iterator[Running]:
     """Run all processes. All files are below ``folder``. The claim expires after the default time, unless given."""
     program = nats_program()
@@ -359,9 +357,9 @@ def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[
         stack.callback(shared.close)
         roles = [broker(program, folder, name, addresses) for name in BROKERS]
         for kind, names in (("leader", LEADERS), ("mover", MOVERS), ("reader", READERS)):
-            roles += [tierd_role(kind, name, folder, addresses, url, claim_expiry_seconds=claim_expiry_seconds,
-                                 files_per_second=files_per_second)
-                      for name in names]
+            roles += [tierd_role(kind, name, folder, url, configuration(
+                name, folder, addresses, claim_expiry_seconds=claim_expiry_seconds, files_per_second=files_per_second))
+                for name in names]
         for role in roles:
             stack.callback(role.stop)
             role.start()
@@ -396,8 +394,6 @@ def introduction(scenario: Scenario, stack: Running) -> list[str]:
     ]
 
 
-QUIET_SECONDS = 30.0
-"""The neighbour starts this long after all processes work together."""
 AUDIT_SECONDS = 30.0
 """Time between two comparisons of the journal with the file system."""
 
@@ -423,8 +419,8 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
                     log(f"{'':8} {'':>7}  {stack.audit().sentence}")
 
 
-START_SECONDS = 40.0
-"""Time that the processes take to start, at most."""
+NEIGHBOUR_SECONDS = 70.0
+"""Start of the neighbour: the processes take 40 s to start, and then the stream is alone."""
 
 
 def with_late_neighbour(scenario: Scenario) -> Scenario:
@@ -432,7 +428,7 @@ def with_late_neighbour(scenario: Scenario) -> Scenario:
     stream, noise = scenario.jobs
     assert isinstance(noise, SmallFileWriter)
     return replace(scenario, jobs=(stream, replace(
-        noise, start_seconds=START_SECONDS + QUIET_SECONDS, files_per_second=12.0, rereads_per_second=8.0, keep=1500)))
+        noise, start_seconds=NEIGHBOUR_SECONDS, files_per_second=12.0, rereads_per_second=8.0, keep=1500)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

