@@ -8,8 +8,7 @@ from threading import Lock
 
 from tierd.act.journal.entry import Default
 from tierd.act.journal.writer import Journal
-from tierd.act.movers.moves import MoveOutcome as Moved
-from tierd.act.movers.moves import MoveResult
+from tierd.act.movers.moves import MoveOutcome, MoveResult
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.model import Action
@@ -84,7 +83,7 @@ class CompletedActs:
         return outcome
 
 
-def outcome_of_move(moved: Moved) -> Outcome:
+def outcome_of_move(moved: MoveOutcome) -> Outcome:
     if moved.reason == Reason.GONE:
         return Outcome.GONE
     return Outcome.DRY_RUN if moved.result is MoveResult.MOVABLE else Outcome(moved.result)

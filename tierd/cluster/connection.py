@@ -15,7 +15,6 @@ import logging
 import ssl
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -199,7 +198,7 @@ class Connection:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
 
-        with suppress(FutureTimeout):
+        with suppress(TimeoutError):
             asyncio.run_coroutine_threadsafe(close(), self._loop).result(5.0)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5.0)

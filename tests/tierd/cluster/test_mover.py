@@ -134,6 +134,14 @@ def test_a_message_that_does_not_match_lustre_moves_nothing(world: ClusterWorld,
     assert world.pool(path) == "hdd"
 
 
+def test_a_file_that_had_data_on_its_mdt_only_is_found_moved(world: ClusterWorld) -> None:
+    """It had no objects to compare. A killed server has forgotten that another mover had its message."""
+    (path,) = world.files(1)
+    message = message_for(world, path, objects="", layout_generation=9)
+    list(world.engine().move([Move(path, FLASH)]))
+    assert result(world, message)[0] == "already"
+
+
 @pytest.mark.parametrize("by_request", [True, False])
 def test_a_mover_moves_in_a_scope_that_is_only_observed_what_an_administrator_ordered(
         world: ClusterWorld, by_request: bool) -> None:
@@ -457,7 +465,7 @@ def test_a_mover_tells_the_bytes_of_what_it_has_moved(world: ClusterWorld) -> No
     move = mover.engine.move_batch
     mover.engine.move_batch = lambda *given: (  # type: ignore[method-assign]
         replace(outcome, copied_bytes=0) for outcome in move(*given))  # as lfs, which does not say it
-    begun(world, mover)
+    world.begin(mover)
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(*world.files(3, 700), size_bytes=700)
     assert world.pump_until_empty() == {"done": 3}
@@ -579,19 +587,12 @@ def test_a_doubtful_result_after_the_deadline_stops_everything(world: ClusterWor
     assert path in world.gate.operating_state.paused
 
 
-def begun(world: ClusterWorld, mover: Mover) -> None:
-    """Its threads work until the end of the test."""
-    threads = mover.start()
-    world.closing.append(lambda: [thread.join(5) for thread in threads])  # type: ignore[arg-type]
-    world.closing.append(mover.stop)
-
-
 def test_a_mover_that_is_paused_on_its_node_takes_no_message(world: ClusterWorld) -> None:
     """It gave back a thousand files a second, which the leader sent again: each was an act in the journal."""
     world.settings = replace(world.settings, act=ActSettings(pause_file=str(world.folder / "paused")))
     (world.folder / "paused").write_text("disk repair")
     paused = world.mover("paused", start=False)
-    begun(world, paused)
+    world.begin(paused)
     until(lambda: world.dispatch.trouble() and world.dispatch.movers, "it is seen")  # type: ignore[attr-defined]
     assert world.dispatch.trouble().reason == Reason.NO_MOVERS
     world.submit(*world.files(8))
@@ -616,7 +617,7 @@ def test_a_mover_without_lustre_leaves_messages_to_others(
     """It reported all files as not begun, and could not sign that: each failed after two deadlines."""
     unmounted = world.mover("unmounted", start=False)
     unmounted.claims = claims(world.folder / "not mounted")
-    begun(world, unmounted)
+    world.begin(unmounted)
     handed_over(world, *world.files(8))
     until(lambda: words in "".join(world.log[-1:]), "it has taken a message")
     world.mover("works")
@@ -631,7 +632,7 @@ def test_a_mover_whose_clock_differs_leaves_messages_to_others(world: ClusterWor
     early = world.mover("early", start=False)
     early.clock = SimpleClock()
     early.clock.ahead = 120.0
-    begun(world, early)
+    world.begin(early)
     handed_over(world, *world.files(4))
     until(lambda: early.results, "it has taken a message")
     if others:

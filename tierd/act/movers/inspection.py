@@ -363,12 +363,11 @@ class PortMover(FileEngine):
         try:
             self._filesystem.migrate(move.path, move.layout)
         except OSError as error:
-            copied_bytes = copied_before(error)
+            failed, copied_bytes = _port_failure(move, error), copied_before(error)
             if copied_bytes is None:
-                return _port_failure(move, error)
+                return failed
             size_bytes = max(move.size_bytes or 0, copied_bytes, 1)
-            return replace(_port_failure(move, error), copied_bytes=copied_bytes,
-                           not_copied=1 - copied_bytes / size_bytes)
+            return replace(failed, copied_bytes=copied_bytes, not_copied=1 - copied_bytes / size_bytes)
         return MoveOutcome(move, MoveResult.DONE)
 
 

@@ -165,6 +165,8 @@ class LfsMover(inspection.FileEngine):
                     elif (not checks.enters_mdt(move.layout, found.layout)
                           and sum(map(len, checks.layout_objects(found.layout))) > 1):
                         yield replace(refused_outcome(move, _SEVERAL_OBJECTS), not_copied=1.0)
+                    elif why := move.fence():  # the examination may have hung for minutes
+                        yield halted_outcome(move, why)
                     else:
                         ready.append((move, found))
                 if ready:

@@ -87,6 +87,7 @@ def test_a_process_gets_the_files_of_two_seconds(world: World) -> None:
 
 
 def test_no_process_begins_when_moves_are_halted(world: World) -> None:
+    """Nor once the deadline of a message has passed, as after an examination that hung."""
     world.seconds_per_file = 1.0
     names = world.files(16)
     halted = Refusal(Reason.JOB_IDLE, "the job has gone")
@@ -94,7 +95,8 @@ def test_no_process_begins_when_moves_are_halted(world: World) -> None:
     gone = world.clock.now() + 8.0
     outcomes = list(world.mover.move(moves, lambda: halted if world.clock.now() > gone else None))
     assert [o.result for o in outcomes] == [MoveResult.DONE] * 10 + [MoveResult.GAVE_WAY] * 6
-    assert {o.reason for o in outcomes[10:]} == {"halted"}
+    fenced = world.mover.move([replace(move, fence=lambda: halted) for move in moves[10:]])
+    assert {o.reason for o in (*outcomes[10:], *fenced)} == {"halted"}
     assert world.files_of_processes() == [4, 2, 2, 2]
 
 
