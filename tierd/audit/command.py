@@ -41,8 +41,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Print the lines; 1, with an error message, on a node without Lustre, or without an answer of the storage."""
     node = read_node(Roots.of(chosen.procfs, chosen.sysfs))
-    storage: tuple[Line, ...] = ()
-    status = 0
+    storage, status = tuple[Line, ...](), 0
     try:
         if chosen.config is not None:
             storage = tuple(storage_lines(chosen.config))
@@ -76,8 +75,7 @@ def storage_lines(config: Path) -> Iterator[Line]:
 
 def text(lines: Sequence[Line], *, everything: bool) -> Iterator[str]:
     """The lines in words: advice first, then notes, then what is unknown; settings that are fine only on request."""
-    shown = [State.ADVICE, State.NOTE, State.UNKNOWN, *([State.OK] if everything else [])]
-    for state in shown:
+    for state in (State.ADVICE, State.NOTE, State.UNKNOWN, *([State.OK] if everything else [])):
         for line in lines:
             if line.state is state:
                 yield from paragraph(line)

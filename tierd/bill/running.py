@@ -90,8 +90,7 @@ class Bill(Extension):
 
         Raises ValueError for times that are not numbers.
         """
-        now = self._clock.now()
-        until = float(str(request.get("until") or now))
+        until = float(str(request.get("until") or self._clock.now()))
         since = float(str(request.get("since") or until - 86400))
         with self._lock:
             entries = {(each.finding, each.begun_at): each for each in stored(self._journal, since, until)}

@@ -8,11 +8,11 @@ killed (``ExecStopPost=``).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from lustre.formats import nrs_tbf_rule
 from lustre.parameters import Tree
-from tierd.brake.rules import OssState, Rules, WantedRule, WantedRules, commands, ours, policy_of
+from tierd.brake.rules import OssState, Rules, WantedRules, commands, ours, policy_of
 
 log = logging.getLogger("tierd.brake")
 LEASE_SECONDS = 20.0
@@ -41,10 +41,10 @@ def oss_state(node: str, tree: Tree, before: Rules = ()) -> tuple[OssState, Rule
                     partitions=len({rule.partition for rule in rules}) or 1, rules=ours(rules)), rules
 
 
-def set_rules(wanted: Sequence[WantedRule], rules: Rules, set_parameter: SetParameter) -> str:
-    """Change our rules to the wanted ones. Returns what failed, or ""."""
+def set_rules(wanted: WantedRules, rules: Rules, set_parameter: SetParameter) -> str:
+    """Change our rules of a file system to the wanted ones. Returns what failed, or ""."""
     trouble = []
-    for text in commands(wanted, rules):
+    for text in commands(wanted.rules, rules, wanted.fs):
         failed = set_parameter(f"{SERVICE.replace('/', '.')}.nrs_tbf_rule", text)
         log.log(logging.WARNING if failed else logging.INFO, "nrs_tbf_rule: %s%s", text, failed and f": {failed}")
         trouble += [failed] * bool(failed)
@@ -53,7 +53,7 @@ def set_rules(wanted: Sequence[WantedRule], rules: Rules, set_parameter: SetPara
 
 def released(tree: Tree, set_parameter: SetParameter) -> bool:
     """Remove all rules of ours. Returns whether none is left."""
-    set_rules((), oss_state("", tree)[1], set_parameter)
+    set_rules(WantedRules(), oss_state("", tree)[1], set_parameter)
     return not oss_state("", tree)[0].rules  # read again: a command may have failed
 
 
@@ -63,29 +63,30 @@ class Agent:
     def __init__(self, node: str, tree: Tree, set_parameter: SetParameter, ask: Ask,
                  monotonic: Callable[[], float]) -> None:
         self._node, self._tree, self._set, self._ask, self._monotonic = node, tree, set_parameter, ask, monotonic
-        self._wanted: Sequence[WantedRule] = ()
+        self._wanted = WantedRules()
         self._rules: Rules = ()
         self._until, self._trouble = float("-inf"), ""
         self._said: dict[str, str] = {}
 
     def step(self) -> None:
         """Ask the leader for its rules, and set them."""
-        if self._wanted and self._monotonic() >= self._until:  # at once: the request may take seconds
-            self._wanted = ()
-            released(self._tree, self._set)
+        if self._wanted.rules and self._monotonic() >= self._until:  # at once: the request may take seconds
+            self._wanted = self._wanted.replaced(rules=())
+            set_rules(self._wanted, oss_state("", self._tree)[1], self._set)
         state, rules = oss_state(self._node, self._tree, self._rules)
         now = self._monotonic()  # the lease counts from the request: the answer may be late
         try:
-            self._wanted = self._ask(state.replaced(trouble=self._trouble)).rules
+            self._wanted = self._ask(state.replaced(trouble=self._trouble))
         except (OSError, ValueError) as error:
             self._say("leader", f"the leader does not answer: {error}")
-            self._wanted = self._wanted if self._monotonic() < self._until else ()
+            self._wanted = self._wanted if self._monotonic() < self._until else self._wanted.replaced(rules=())
         else:
             self._until = now + LEASE_SECONDS
             self._say("leader", "the leader answers")
         self._say("policy", f"the policy of {SERVICE} is tbf {state.policy}: rules can be set" if state.takes_rules else
                   f"{SERVICE} has no tbf for jobs in reg and hp: no rule can be set until an administrator starts it")
-        self._trouble = set_rules(self._wanted if state.takes_rules else (), rules, self._set)
+        wanted = self._wanted if state.takes_rules else self._wanted.replaced(rules=())
+        self._trouble = set_rules(wanted, rules, self._set) if wanted.fs else ""  # no answer has come yet
         self._rules = rules if state.takes_rules or self._trouble else ()
 
     def _say(self, about: str, words: str) -> None:

@@ -41,6 +41,7 @@ class BrakedJob:
 
     number: int
     """Of the finding that began it."""
+    fs: str
     finding: Finding
     began_at: float
     before: Load
@@ -59,8 +60,8 @@ class BrakedJob:
 
     @property
     def name(self) -> str:
-        """Of its rules."""
-        return f"tierd_F{self.number}"
+        """Of its rules, with as many digits as Lustre has room for."""
+        return f"tierd{self.number % 10 ** (9 - len(self.fs))}_{self.fs}"
 
     def update(self, window: Window, tracks: Mapping[str, StreamTrack], known: Collection[OssState], jobs: int) -> None:
         """Learn from the newest window, and compute the rates again. ``jobs`` is the number of its job ids."""

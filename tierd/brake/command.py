@@ -25,12 +25,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     brake = commands.add_parser(
         "brake", help="set and remove TBF rules on this OSS for the leader",
         description="Run the agent of an OSS: at the leader's request, it slows a job with a rule of Lustre's "
-                    "token bucket filter (TBF). It changes only rules named tierd_*. It removes them when it ends, "
+                    "token bucket filter (TBF). It changes only rules named tierd*_*. It removes them when it ends, "
                     "and within 30 s if the leader does not answer.")
     what = brake.add_mutually_exclusive_group(required=True)
     what.add_argument("--leader", action="append", metavar="URL",
                       help="address of tierd's port: https://tierd.example.org:9170; repeat it for a standby")
-    what.add_argument("--release", action="store_true", help="remove all rules named tierd_*, and exit")
+    what.add_argument("--release", action="store_true", help="remove all rules named tierd*_*, and exit")
     brake.add_argument("--user", default="", help="user for that port; its password is in --password-file")
     for name, content in (("password", "the password"), ("ca", "CA certificates of the leader"),
                           ("cert", "a client certificate"), ("key", "its key")):

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 from lustre.formats import nrs_policies, nrs_tbf_rule
 from tierd.structs import Struct
 
-NAME = re.compile(r"tierd_[A-Za-z0-9]{1,9}")
-"""Names of our rules, of 15 characters at most (``MAX_TBF_NAME``). Others belong to the administrator."""
+NAME = re.compile(r"(?=.{1,15}\Z)tierd[0-9]*_([A-Za-z0-9_]+)")
+"""Our rules, with the file system; 15 characters at most (``MAX_TBF_NAME``). Others belong to the administrator."""
 JOB = re.compile(r"[A-Za-z0-9._:@-]{1,31}")
 """Job ids that may be in a rule, as long as ``LUSTRE_JOBID_SIZE`` allows."""
 MAX_JOBS = 100
@@ -40,7 +40,7 @@ class WantedRule(Struct, frozen=True, kw_only=True):
     def is_safe(self) -> bool:
         """Whether the name is ours, the job ids have harmless characters only, and the rate is within the limits.
 
-        >>> [WantedRule(name="tierd_F1", jobs=(job,), rate=20).is_safe for job in ("cp.1001", "*", "a b", "a}", "a,b")]
+        >>> [WantedRule(name="tierd1_fs", jobs=(job,), rate=20).is_safe for job in ("cp.1001", "*", "a b", "a}", "a,b")]
         [True, False, False, False, False]
         """
         return (NAME.fullmatch(self.name) is not None and 0 < len(self.jobs) <= MAX_JOBS and 0 < self.rate <= MAX_RATE
@@ -48,9 +48,10 @@ class WantedRule(Struct, frozen=True, kw_only=True):
 
 
 class WantedRules(Struct, frozen=True):
-    """The answer of the leader: all rules for one OSS."""
+    """The answer of the leader: all rules of its file system, as it stands in their names, for one OSS."""
 
     rules: tuple[WantedRule, ...] = ()
+    fs: str = ""
 
 
 class KnownRule(Struct, frozen=True, kw_only=True):
@@ -92,11 +93,12 @@ def policy_of(policies: bytes) -> tuple[str, int]:
                  if each.priority == b"regular" and each.order == b"tbf" and each.state == b"started"), ("", 0))
 
 
-def ours(rules: Rules) -> tuple[KnownRule, ...]:
-    """Rules of ours, once for all CPTs. Up to 2.16, ``tbf jobid`` prints ``{JOB}`` only."""
+def ours(rules: Rules, fs: str = "") -> tuple[KnownRule, ...]:
+    """Rules of ours, or of one file system, once for all CPTs. Up to 2.16, ``tbf jobid`` prints ``{JOB}`` only."""
     found, partitions = [], len({rule.partition for rule in rules})
     regular = [rule for rule in rules if rule.priority == b"regular"]
-    for name in sorted({each.rule_name for each in regular if NAME.fullmatch(each.rule_name.decode(errors="replace"))}):
+    for name in sorted({each.rule_name for each in regular if (
+            known := NAME.fullmatch(each.rule_name.decode(errors="replace"))) and fs in {"", known[1]}}):
         same = [rule for rule in regular if rule.rule_name == name]
         alike = len(same) == partitions and len({(rule.condition, rule.rate) for rule in same}) == 1
         condition = re.sub(r"^\{", "jobid={", same[0].condition.decode("ascii", "replace")) if alike else ""
@@ -105,15 +107,15 @@ def ours(rules: Rules) -> tuple[KnownRule, ...]:
     return tuple(found)
 
 
-def commands(wanted: Sequence[WantedRule], rules: Rules) -> Iterator[str]:
+def commands(wanted: Sequence[WantedRule], rules: Rules, fs: str = "") -> Iterator[str]:
     """Texts for ``nrs_tbf_rule`` that make the rules of ours those that are wanted. Unsafe ones are left out.
 
     A rule goes before ``default`` and after all others: a rule of an administrator for the same job comes first.
     """
     asked = {rule.name: rule for rule in wanted if rule.is_safe}
-    kept = {rule.name: rule.rate for rule in ours(rules)
+    kept = {rule.name: rule.rate for rule in ours(rules, fs)
             if rule.name in asked and rule.condition == asked[rule.name].condition}
-    yield from (f"reg stop {rule.name}" for rule in ours(rules) if rule.name not in kept)
+    yield from (f"reg stop {rule.name}" for rule in ours(rules, fs) if rule.name not in kept)
     for name, rule in asked.items():
         if name not in kept:
             yield f"reg start {name} {rule.condition} rate={rule.rate} rank=default"

@@ -43,6 +43,7 @@ class Brake(Extension):
         self._said: dict[int, str] = {}
         """The last line about each finding."""
         self._seen = self._sure_at = 0.0
+        self._fs = daemon.parts.node.filesystem.fsname.replace("-", "_")  # as names of rules may have it
         self.posted = {"brake": self.answer} if self._settings.act.brake else {}
 
     def step(self) -> None:
@@ -104,8 +105,10 @@ class Brake(Extension):
         load, stream = load_of(job, self._daemon.windows[-1]), finding.evidence.of_stream
         track = self._daemon.engine.tracks.known.get(finding.victim)
         limit = limit_of(finding, stream, track, load) if stream else None
-        braked = self._braked.get(job) or BrakedJob(number=number, finding=finding, began_at=now, before=load, now=load)
-        if limit is None or not number:
+        braked = self._braked.get(job) or BrakedJob(number=number, fs=self._fs, finding=finding, began_at=now,
+                                                    before=load, now=load)
+        same_name = (each for each in self._braked.values() if each is not braked and each.name == braked.name)
+        if limit is None or not number or any(same_name):
             return
         jobs = self._jobs_of(braked, finding.victim)
         if not known or not WantedRule(name=braked.name, jobs=jobs, rate=1).is_safe:
@@ -161,7 +164,7 @@ class Brake(Extension):
             self.step()
             return WantedRules(tuple(
                 WantedRule(name=braked.name, jobs=self._jobs_of(braked), rate=braked.rates[oss.node])
-                for braked in self._braked.values() if oss.node in braked.rates))
+                for braked in self._braked.values() if oss.node in braked.rates), self._fs)
 
     def metrics(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("tierd_braked_jobs", "Jobs slowed by TBF rules now.", value=len(self._braked))

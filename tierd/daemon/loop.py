@@ -97,6 +97,7 @@ class Memory:
     known: KnownFindings
     tripped: str
     """Why the circuit breaker is open: the journal may have failed just then."""
+    cases: RemediationStore
 
 
 class Daemon:
@@ -308,7 +309,7 @@ class Daemon:
 
     @property
     def memory(self) -> Memory:
-        return Memory(self.engine, self.log.known, self._gate.operating_state.tripped)
+        return Memory(self.engine, self.log.known, self._gate.operating_state.tripped, self.store)
 
     def take_over(self, memory: Memory) -> None:
         """Continue where the daemon before ended: a finding that holds keeps its number."""
@@ -317,11 +318,13 @@ class Daemon:
         self.log.take_over(memory.known)
         self.observer.findings = self.engine.take_over(memory.engine, self.log.known.numbers)
         self.observer.windows = self.engine.history.windows
+        for case in self.store:  # the journal has no brakes
+            if (was := memory.cases.get(case.finding.key)) is not None and was.braked_at:
+                case.braked_at, case.acted_at = was.braked_at, max(case.acted_at, was.acted_at)
         for finding in self.observer.findings:
-            if self.store.get(finding.key) is None:
-                known = judged_remediation(self.parts.journal, self.log.known.numbers[finding.key], finding)
-                if known is not None:
-                    self.store.add(known)
+            if self.store.get(finding.key) is None and (known := judged_remediation(
+                    self.parts.journal, self.log.known.numbers[finding.key], finding)) is not None:
+                self.store.add(known)
 
     @property
     def closed_targets(self) -> Mapping[str, str]:

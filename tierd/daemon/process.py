@@ -102,8 +102,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
 def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,
                   cluster: Candidate | None = None) -> Service:
     """The service for the mounted file system of the settings. Raises OSError if a part is missing."""
-    claim = None if cluster is None else cluster.claim
-    service = Service(settings, local_node(settings, clock, claim), web_config, cluster)
+    service = Service(settings, local_node(settings, clock, cluster.claim if cluster else None), web_config, cluster)
     service.start()
     return service
 

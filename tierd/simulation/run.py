@@ -130,7 +130,6 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
         scheduler.finish()
         entries = tuple(simulated.journal.entries())
         kinds = simulated.journal.kinds_of_acts()
-        waiting = simulated.gate.waiting
         targets_used = {target: 1 - space.avail_bytes / space.size_bytes for target, space in watching.space().items()}
     rates = {job.job_id: tuple(cluster.throughput(job.job_id, 0, seconds)) for job in jobs}
     operations = {job: {what: run.team.per_second(what) for what in run.team.done} for job, run in cluster.runs.items()}
@@ -141,8 +140,8 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                    operations_in={job: tuple(of.team.operations_in.get(second, 0) for second in range(int(seconds)))
                     for job, of in cluster.runs.items() if of.team.operations_in},
                    targets_used=targets_used,
-                   pools={pool: tuple(members) for pool, members in watching.pools().items()}, waiting_moves=waiting,
-                   slowdowns=tuple(slowdowns))
+                   pools={pool: tuple(members) for pool, members in watching.pools().items()},
+                   waiting_moves=simulated.gate.waiting, slowdowns=tuple(slowdowns))
 
 
 def found_at(finding: Finding, lines: Sequence[tuple[float, str]], now: float) -> float:

@@ -15,7 +15,7 @@ from tierd.brake.agent import POLL_SECONDS, Agent, oss_state, released, set_rule
 from tierd.brake.command import TIMEOUT_SECONDS
 from tierd.brake.rules import MAX_JOBS, KnownRule, OssState, WantedRule, WantedRules, commands, ours, policy_of
 
-RULE = WantedRule(name="tierd_F1", jobs=("dd.0",), rate=20)
+RULE = WantedRule(name="tierd1_fs", jobs=("dd.0",), rate=20)
 
 
 class Leader:
@@ -34,7 +34,7 @@ class Leader:
         self.now += self.seconds
         if not self.lives:
             raise ConnectionRefusedError("http://leader:9170/-/brake: connection refused")
-        return WantedRules(rules=self.rules)
+        return WantedRules(rules=self.rules, fs="fs")
 
     def run(self, until: float) -> None:
         while self.now < until:
@@ -55,17 +55,17 @@ def leader(oss: Oss) -> Leader:
 def test_without_the_leader_no_rule_stays_for_30_s(oss: Oss, leader: Leader) -> None:
     said = logged()
     leader.run(until=10)
-    assert oss.rules == ["tierd_F1", "default"]
-    assert leader.heard[-1].rules[0].name == "tierd_F1"
+    assert oss.rules == ["tierd1_fs", "default"]
+    assert leader.heard[-1].rules[0].name == "tierd1_fs"
     leader.lives = False
     leader.run(until=20)
-    assert oss.rules == ["tierd_F1", "default"]
+    assert oss.rules == ["tierd1_fs", "default"]
     leader.run(until=38)
     assert oss.rules == ["default"]
     assert any("the leader does not answer: http://leader:9170" in words for words in said)
     leader.lives = True
     leader.run(until=44)
-    assert oss.rules == ["tierd_F1", "default"]
+    assert oss.rules == ["tierd1_fs", "default"]
 
 
 def test_no_rule_stays_when_leader_and_standby_hang(oss: Oss, leader: Leader) -> None:
@@ -80,7 +80,7 @@ def test_rules_that_a_restart_of_the_oss_took_are_set_again(oss: Oss, leader: Le
     leader.run(until=2)
     oss.set("nrs_policies", "tbf jobid")
     leader.run(until=4)
-    assert oss.rules == ["tierd_F1", "default"]
+    assert oss.rules == ["tierd1_fs", "default"]
     assert leader.heard[-1].rules == ()
 
 
@@ -114,7 +114,7 @@ def test_a_rule_goes_that_can_no_longer_be_read(oss: Oss, leader: Leader) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tree, "read", lambda tree, name: None if "rule" in name else read_whole(tree.path(name)))
         leader.run(until=10)
-    assert oss.texts == ["reg stop tierd_F1"]
+    assert oss.texts == ["reg stop tierd1_fs"]
     assert not leader.heard[-1].takes_rules
 
 
@@ -133,8 +133,18 @@ def test_errors_reach_the_leader_with_their_text(oss: Oss, leader: Leader) -> No
     assert leader.heard[-1].trouble == "error: set_param: File exists"
 
 
+def test_the_rules_of_two_file_systems_stay(oss: Oss, leader: Leader) -> None:
+    """Each of two agents stopped the rules of the other one, every two seconds."""
+    oss.set("nrs_tbf_rule", "start tierd1_other jobid={dd.0} rate=20")
+    leader.run(until=10)
+    assert oss.rules == ["tierd1_other", "tierd1_fs", "default"]
+    leader.lives = False
+    leader.run(until=40)
+    assert oss.rules == ["tierd1_other", "default"]
+
+
 def test_stale_rules_are_removed_and_others_stay(oss: Oss) -> None:
-    oss.set("nrs_tbf_rule", "start tierd_F7 jobid={dd.0} rate=20")
+    oss.set("nrs_tbf_rule", "start tierd7_other jobid={dd.0} rate=20")
     oss.set("nrs_tbf_rule", "start night jobid={dd.0} rate=20")
     assert released(oss.tree, oss.set)
     assert oss.rules == ["night", "default"]
@@ -159,41 +169,38 @@ def test_a_generic_tbf_and_one_of_jobs_and_opcodes_take_rules(oss: Oss) -> None:
 
 def test_rules_are_started_changed_and_stopped_and_those_of_others_stay_before_ours(oss: Oss) -> None:
     oss.set("nrs_tbf_rule", "start night jobid={dd.0} rate=5")
-    for wanted, rules in (([RULE], ["night", "tierd_F1", "default"]),
-                          ([RULE.replaced(rate=40)], ["night", "tierd_F1", "default"]),
-                          ([RULE.replaced(jobs=("a.1", "b.1"))], ["night", "tierd_F1", "default"]),
+    for wanted, rules in (([RULE], ["night", "tierd1_fs", "default"]),
+                          ([RULE.replaced(rate=40)], ["night", "tierd1_fs", "default"]),
+                          ([RULE.replaced(jobs=("a.1", "b.1"))], ["night", "tierd1_fs", "default"]),
                           ([], ["night", "default"])):
-        assert set_rules(wanted, oss_state("a", oss.tree)[1], oss.set) == ""
+        assert set_rules(WantedRules(tuple(wanted), "fs"), oss_state("a", oss.tree)[1], oss.set) == ""
         assert oss.rules == rules
     assert oss.texts[1:] == [
-        "reg start tierd_F1 jobid={dd.0} rate=20 rank=default", "reg change tierd_F1 rate=40", "reg stop tierd_F1",
-        "reg start tierd_F1 jobid={a.1 b.1} rate=20 rank=default", "reg stop tierd_F1"]
+        "reg start tierd1_fs jobid={dd.0} rate=20 rank=default", "reg change tierd1_fs rate=40", "reg stop tierd1_fs",
+        "reg start tierd1_fs jobid={a.1 b.1} rate=20 rank=default", "reg stop tierd1_fs"]
 
 
-def test_a_rule_that_one_partition_lacks_is_set_again() -> None:
-    rules = nrs_tbf_rule.parse(b"regular_requests:\nCPT 0:\ntierd_F1 jobid={dd.0} 20, ref 1\ndefault * 10000, ref 0\n"
-                               b"CPT 1:\ndefault * 10000, ref 0\n").rows
-    assert list(commands([RULE], rules)) == [
-        "reg stop tierd_F1", "reg start tierd_F1 jobid={dd.0} rate=20 rank=default"]
-
-
-def test_a_rule_as_lustre_2_10_to_2_16_print_it_stays() -> None:
-    """``nrs_tbf_jobid_rule_dump`` prints the job ids only."""
-    rules = nrs_tbf_rule.parse(b"regular_requests:\nCPT 0:\ntierd_F1 {dd.0} 20, ref 1\ndefault {*} 10000, ref 0\n").rows
-    assert list(commands([RULE], rules)) == []
-    assert list(commands([RULE.replaced(rate=40)], rules)) == ["reg change tierd_F1 rate=40"]
+@pytest.mark.parametrize(("text", "rate", "asked"), [
+    ("tierd1_fs jobid={dd.0} 20, ref 1\ndefault * 10000, ref 0\nCPT 1:\ndefault * 10000, ref 0\n", 20,
+     ["reg stop tierd1_fs", "reg start tierd1_fs jobid={dd.0} rate=20 rank=default"]),
+    # as nrs_tbf_jobid_rule_dump of 2.10 to 2.16 prints it
+    ("tierd1_fs {dd.0} 20, ref 1\ndefault {*} 10000, ref 0\n", 20, []),
+    ("tierd1_fs {dd.0} 20, ref 1\ndefault {*} 10000, ref 0\n", 40, ["reg change tierd1_fs rate=40"])])
+def test_a_rule_that_one_partition_lacks_is_set_again_and_others_stay(text: str, rate: int, asked: list[str]) -> None:
+    rules = nrs_tbf_rule.parse(f"regular_requests:\nCPT 0:\n{text}".encode()).rows
+    assert list(commands([RULE.replaced(rate=rate)], rules)) == asked
 
 
 HOSTILE = st.text(st.sampled_from("ab1._:@-*{}, &=+\\\"'\n\0é"), max_size=40)
 
 
-@given(st.lists(st.builds(WantedRule, name=st.one_of(st.just("tierd_F1"), HOSTILE),
+@given(st.lists(st.builds(WantedRule, name=st.one_of(st.just("tierd1_fs"), HOSTILE),
                           jobs=st.lists(HOSTILE, max_size=3).map(tuple), rate=st.integers(-5, 2_000_000)), max_size=5))
 def test_hostile_job_ids_and_names_enter_no_rule(wanted: list[WantedRule]) -> None:
     present = nrs_tbf_rule.parse(printed("get_param ost.OSS.ost_io.nrs_tbf_rule", "start bad")[0]).rows
     for text in commands(wanted, present):
         verb, *words = text.removeprefix("reg ").split(" ")
-        assert words[0] in {"tierd_1", "tierd_2", "tierd_F1"}
+        assert words[0] in {"tierd_1", "tierd_2", "tierd1_fs"}
         assert verb != "start" or (
             text.count("{") == text.count("}") == 1 and set("*,&\n\\\0'\"é+").isdisjoint(text)
             and text.endswith(" rank=default") and len(text) < 4096)
@@ -213,6 +220,3 @@ def test_a_real_oss_takes_rules_for_regular_requests_before_default() -> None:
     assert [(rule.priority, rule.rule_name) for rule in rules][:3] == [
         (b"regular", b"night"), (b"regular", b"tierd_F9"), (b"regular", b"default")]
     assert ours(rules) == (KnownRule(name="tierd_F9", condition="jobid={x.1 y:2@h-3}", rate=5, classes=0),)
-    wanted = WantedRule(name="tierd_F9", jobs=("x.1", "y:2@h-3"), rate=7)
-    assert list(commands([wanted], rules)) == ["reg change tierd_F9 rate=7"]
-    assert list(commands([], rules)) == ["reg stop tierd_F9"]

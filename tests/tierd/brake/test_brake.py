@@ -48,32 +48,25 @@ def window(rpcs: Mapping[str, float], end: float = 105.0, stream: float = 60e6, 
 
 
 def brake_of_two() -> BrakedJob:
-    return BrakedJob(number=1, finding=FINDING, began_at=100.0, before=BEFORE, now=BEFORE,
+    return BrakedJob(number=1, fs="fs", finding=FINDING, began_at=100.0, before=BEFORE, now=BEFORE,
                      limits={"stream.2": Limit(FINDING, LOSS, 0.05, 20.0)})
 
 
-IN_FORCE = KnownRule(name="tierd_F1", condition="jobid={small.1}", rate=10, classes=1)
+IN_FORCE = KnownRule(name="tierd1_fs", condition="jobid={small.1}", rate=10, classes=1)
 
 
-def test_what_it_may_send_is_divided_by_oss_class_and_partition() -> None:
+@pytest.mark.parametrize(("here", "jobs", "rates"), [
+    ((oss(0), oss(1, targets=("hdd1",))), 1, {"oss0": 10, "oss1": 10}),
+    ((oss(partitions=2),), 1, {"oss0": 5}),
+    ((oss(partitions=2, rules=(IN_FORCE,)),), 1, {"oss0": 10}),  # one client: one partition is used
+    ((oss(rules=(IN_FORCE.replaced(classes=5),)),), 1, {"oss0": 2}),
+    ((oss(),), 50, {}),  # more classes than requests
+    ((oss(queued=1800),), 1, {"oss0": 30})])  # no request waits for more than a minute
+def test_what_it_may_send_is_divided_by_oss_class_and_partition(
+        here: tuple[OssState, ...], jobs: int, rates: dict[str, int]) -> None:
     job = brake_of_two()
-    both = [oss(0), oss(1, targets=("hdd1",))]
-    job.update(window(BEFORE.rpcs), {}, both, 1)
-    assert job.rates == {"oss0": 10, "oss1": 10}
-    job = brake_of_two()
-    job.update(window(BEFORE.rpcs), {}, [oss(partitions=2)], 1)
-    assert job.rates == {"oss0": 5}
-    job = brake_of_two()
-    job.update(window(BEFORE.rpcs), {}, [oss(partitions=2, rules=(IN_FORCE,))], 1)  # one client: one partition is used
-    assert job.rates == {"oss0": 10}
-    job.update(window(BEFORE.rpcs), {}, [oss(rules=(IN_FORCE.replaced(classes=5),))], 1)
-    assert job.rates == {"oss0": 2}
-
-
-def test_with_more_classes_than_requests_there_is_no_brake() -> None:
-    job = brake_of_two()
-    job.update(window(BEFORE.rpcs), {}, [oss()], 50)
-    assert job.rates == {}
+    job.update(window(BEFORE.rpcs), {}, here, jobs)
+    assert job.rates == rates
 
 
 def test_the_rate_rises_as_files_land_elsewhere_and_the_brake_ends() -> None:
@@ -95,12 +88,6 @@ def test_no_number_that_somebody_reports_stops_tierd(number: int) -> None:
     for here in (oss(partitions=number), oss(queued=number), oss(rules=(IN_FORCE.replaced(classes=number),))):
         job.update(window(BEFORE.rpcs), {}, [here], 1)
         assert all(0 < rate <= 20 for rate in job.rates.values())
-
-
-def test_no_request_waits_for_more_than_a_minute() -> None:
-    job = brake_of_two()
-    job.update(window(BEFORE.rpcs), {}, [oss(queued=1800)], 1)
-    assert job.rates == {"oss0": 30}
 
 
 @pytest.mark.parametrize(("stream", "small", "why"), [
@@ -217,10 +204,10 @@ def test_the_stream_has_nine_tenths_within_15_s_and_the_rule_goes_when_the_files
     usual = braked.mean(STREAM.job_id)
     said = braked.run_until("BRAKED", before=60)
     assert f"BRAKED {NOISE.job_id}: " in said
-    assert f"(rule tierd_F1), so that {STREAM.job_id} loses 5% at most" in said
+    assert f"(rule tierd1_lustre), so that {STREAM.job_id} loses 5% at most" in said
     assert braked.run_until("FOUND", before=60)
     braked.run(braked.cluster.now + 5)
-    assert braked.rules == ["tierd_F1"]
+    assert braked.rules == ["tierd1_lustre"]
     braked.run(braked.cluster.now + 10)
     assert braked.mean(STREAM.job_id) >= 0.9 * usual
     said = braked.run_until("RELEASED", before=120)
@@ -256,8 +243,13 @@ def test_it_does_not_begin_again_while_a_default_layout_is_measured(site: Site) 
 
 
 def test_the_verdict_is_about_the_layout_and_not_about_the_brake(braked: BrakedSite) -> None:
+    """Also after a reload, of which the journal has no brake."""
     braked.run_until("RELEASED", before=120)
-    released_at = braked.cluster.now
+    released_at, memory = braked.cluster.now, braked.site.service.daemon.memory
+    braked.site.restart(limits={"files_per_second": 3.0})
+    braked.site.service.take_over(memory)
+    for before, case in zip(memory.cases, braked.site.service.daemon.store, strict=True):
+        assert (case.braked_at, case.acted_at) == (before.braked_at, before.acted_at) > (0.0, case.begun_at)
     said = braked.run_until("KEPT", before=300)
     assert "it helped" in said
     assert braked.cluster.now > released_at + braked.site.settings.verify.judge_seconds
@@ -307,7 +299,7 @@ def test_a_leader_that_may_not_act_or_is_gone_leaves_no_rule(
         without_cure: BrakedSite, leader: Callable[[Site], None]) -> None:
     without_cure.run_until("BRAKED", before=60)
     without_cure.run(without_cure.cluster.now + 10)
-    assert without_cure.rules == ["tierd_F1"]
+    assert without_cure.rules == ["tierd1_lustre"]
     leader(without_cure.site)
     without_cure.run(without_cure.cluster.now + 30)
     assert without_cure.rules == []
@@ -407,4 +399,4 @@ def test_odd_requests_are_refused(braked: BrakedSite) -> None:
                                  ("text/plain", "{}", 415), ("application/json", '{"node": 3}', 400)):
         status, _, answer = asked(braked.site.service.web.port, "/-/brake", "POST", body, Content_Type=kind)
         assert status == expected
-        assert status != 200 or json.loads(answer) == {"rules": []}
+        assert status != 200 or json.loads(answer) == {"rules": [], "fs": "lustre"}

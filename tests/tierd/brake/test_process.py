@@ -27,7 +27,7 @@ added="$2 $3 ${4#rate=}, ref 0\n"
 sed -i -e "/^$2 /d" -e "s/^default/$added&/" "$RULES"
 """
 """``lctl set_param`` for the agent's process: changes a file of rules as the kernel would, for one CPT."""
-WANTED = json.dumps({"rules": [{"name": "tierd_F1", "jobs": ["cp.1001"], "rate": 20}]})
+WANTED = json.dumps({"rules": [{"name": "tierd1_fs", "jobs": ["cp.1001"], "rate": 20}], "fs": "fs"})
 """What the leader answers."""
 
 
@@ -77,10 +77,10 @@ def test_a_stale_rule_goes_at_the_start_and_that_of_the_agent_at_its_end(place: 
     with place.agent() as process:
         assert process.stderr is not None
         output_until(process.stderr, "nrs_tbf_rule: reg stop tierd_F9")
-        output_until(process.stderr, "nrs_tbf_rule: reg start tierd_F1 jobid={cp.1001} rate=20 rank=default")
-        assert "tierd_F1 jobid={cp.1001} 20" in place.rules.read_text()
+        output_until(process.stderr, "nrs_tbf_rule: reg start tierd1_fs jobid={cp.1001} rate=20 rank=default")
+        assert "tierd1_fs jobid={cp.1001} 20" in place.rules.read_text()
         process.send_signal(signal.SIGTERM)
-        output_until(process.stderr, "nrs_tbf_rule: reg stop tierd_F1")
+        output_until(process.stderr, "nrs_tbf_rule: reg stop tierd1_fs")
         assert process.wait(10) == 0
     assert place.rules.read_text() == NO_RULES
 
@@ -88,9 +88,9 @@ def test_a_stale_rule_goes_at_the_start_and_that_of_the_agent_at_its_end(place: 
 def test_after_a_kill_the_rule_goes(place: Place) -> None:
     with place.agent() as process:
         assert process.stderr is not None
-        output_until(process.stderr, "nrs_tbf_rule: reg start tierd_F1")
+        output_until(process.stderr, "nrs_tbf_rule: reg start tierd1_fs")
         process.kill()
-        output_until(process.stderr, "nrs_tbf_rule: reg stop tierd_F1")
+        output_until(process.stderr, "nrs_tbf_rule: reg stop tierd1_fs")
     assert place.rules.read_text() == NO_RULES
 
 

@@ -118,8 +118,7 @@ def test_a_defect_of_a_thread_beside_the_work_ends_the_process(mover, method: st
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_defect_in_the_work_stops_the_mover_and_keeps_it_visible(mover) -> None:
     with_defect(mover, "step")
-    end, states = threading.Event(), list[str]()
-    results: list[bool] = []
+    end, states, results = threading.Event(), list[str](), list[bool]()
     thread = threading.Thread(target=lambda: results.append(run_until(mover, end, states)))
     thread.start()
     until(lambda: any("stopped: a defect of the mover" in state for state in states), "it reports that it stopped")

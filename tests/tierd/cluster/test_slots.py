@@ -25,18 +25,14 @@ def test_no_pool_and_no_target_is_used_by_more_than_allowed(at_once: int,
     for message, ends in wanted:
         if Slots(at_once, POOLS, sent).has(message):
             sent.append(message)
+        else:
+            assert sent, "a message alone is always sent"
         to_pool = Counter(pool for each in sent for pool in each.pools)
         assert all(count <= at_once * max(1, len(POOLS[pool])) for pool, count in to_pool.items())
-        worked_on: Counter[str] = Counter()
-        of_source: Counter[str] = Counter()
+        worked_on, of_source = Counter[str](), Counter[str]()
         for each in sent:
             of_source[each.source] += 1
             if of_source[each.source] <= at_once:
                 worked_on.update({each.source, *each.targets})
         assert all(count <= at_once for count in worked_on.values())
         del sent[:ends // 2]
-
-
-def test_a_message_alone_is_always_sent() -> None:
-    for pool in POOLS:
-        assert Slots(1, POOLS, []).has(SentMessage("", "OST2", frozenset({"OST3"}), frozenset({pool}), {}, ""))

@@ -50,11 +50,9 @@ def run(chosen: argparse.Namespace) -> int:
         return 1
     connection = Connection(lambda: client.socket_of(chosen), SystemClock(), patience)
     try:
-        sentence = HANDLERS[str(request["do"])](connection, request)
+        print(HANDLERS[str(request["do"])](connection, request))
     except (ControlError, ValueError) as error:
         print(line("failed", str(error)))
-    else:
-        print(sentence)
     return 0
 
 
