@@ -210,10 +210,9 @@ class Claim(FilesystemClaim):
 
     def lost(self) -> bool:
         """Whether this daemon certainly holds no claim. In doubt: False."""
-        with self._lock:
-            with suppress(OSError):
-                return not self._mine or self._lost()
-            return False
+        with self._lock, suppress(OSError):
+            return not self._mine or self._lost()
+        return False
 
     def release(self) -> None:
         if not self.leads:

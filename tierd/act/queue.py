@@ -66,9 +66,10 @@ class QueuedMove:
     @property
     def move(self) -> Move:
         action = self.action
-        targets = frozenset(self.cost.targets) if self.cost is not None else frozenset()
-        return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets,
-                    own_mirrors=self.own_mirrors, before=self.before, by_request=action.finding[0] in BY_ADMINISTRATOR)
+        ordered = action.finding[0] in BY_ADMINISTRATOR or action.undoes is not None
+        return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, before=self.before,
+                    targets=frozenset(self.cost.targets if self.cost is not None else ()), by_request=ordered,
+                    own_mirrors=self.own_mirrors)
 
 
 @dataclass(eq=False)
@@ -397,8 +398,10 @@ class MoveQueue:
             refusal = refusal or Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(names[0])} now")
         for name in dict.fromkeys((action.path, *names)):
             refusal = refusal or self.guard.refusal(replace(action, path=name))
-        return replace(waiting, action=replace(action, layout=layout), before=before, refusal=refusal, fid=status.fid,
-                       cost=cost, own_mirrors=own_mirrors)
+        # since the move that is undone, the file may have grown
+        size_bytes = action.size_bytes if action.undoes is None else status.size_bytes
+        return replace(waiting, action=replace(action, layout=layout, size_bytes=size_bytes), before=before,
+                       refusal=refusal, fid=status.fid, cost=cost, own_mirrors=own_mirrors)
 
 
 def has_more_stripes(present: Layout, action: Action) -> bool:

@@ -50,12 +50,13 @@ class FileToMove:
     path: Text
     """Bytes of the path as Latin-1: a name may hold any byte."""
     size_bytes: Natural
+    """0 if it is unknown."""
     objects: Text = ""
     """Digest of the objects that hold the file (:func:`tierd.act.movers.checks.objects_digest`); "" if unknown."""
     layout_generation: Natural = 0
     """Generation of the layout; 0 if unknown, since clients hide that of a plain file."""
     by_request: bool = False
-    """Whether an administrator asked for it. Then the mode of the scope does not apply."""
+    """Whether an administrator asked for it, or it undoes a move. Then the mode of the scope does not apply."""
     own_mirrors: bool = False
     """Whether tierd gave the file the mirrors that it has."""
 

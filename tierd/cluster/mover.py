@@ -306,8 +306,9 @@ class Mover:
         """The move. Raises ValueError for a message that may not be obeyed."""
         path, fid = messages.path_from_wire(file.path), Fid.parse(file.fid)
         layout = messages.layout_from_wire(message.layout)
-        move = Move(path, layout, fid, file.size_bytes, objects=file.objects, layout_generation=file.layout_generation,
-                    own_mirrors=file.own_mirrors, fence=partial(self._outdated, message))
+        move = Move(path, layout, fid, file.size_bytes or None, objects=file.objects,
+                    layout_generation=file.layout_generation, own_mirrors=file.own_mirrors,
+                    fence=partial(self._outdated, message))
         if self.settings.resolved_scopes.of(path).mode not in {Mode.FULL, Mode.ASK} and not file.by_request:
             raise ValueError("the mode of its scope allows no moves")
         if foreign := set(pools_of(layout)) - self._pools:

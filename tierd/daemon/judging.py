@@ -351,9 +351,8 @@ class CaseUndo:
             self._restored_at[entry.id] = first_at, now
             key = UNDO, case.finding.aggressor, case.finding.subject
             self._gate.submit([Action(ActKind.MIGRATE, earlier, f"undo of act {entry.id}: {reason}", key,
-                                      entry.place.rpartition("/")[0] or "/", path=entry.place,
-                                      size_bytes=entry.size_bytes,
-                                      fid=entry.fid, undoes=entry.id)], case.number)
+                                      entry.place.rpartition("/")[0] or "/", path=entry.place, fid=entry.fid,
+                                      size_bytes=entry.size_bytes, undoes=entry.id)], case.number)
         return None
 
     def _moved_back(self, number: int, was: Outcome) -> None:

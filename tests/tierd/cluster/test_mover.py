@@ -18,13 +18,14 @@ from tests.tierd.later import raising
 from tierd.act.claim import ClaimFolder
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.moves import Move, MoveResult
-from tierd.acts import Outcome
+from tierd.acts import ActKind, Outcome
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerUnknown, Bucket, Connection, Delivery, Outgoing
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage, WorkHint
 from tierd.cluster.mover import Mover
 from tierd.config.act import ActSettings, Mode
+from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
 
@@ -119,15 +120,16 @@ def test_a_message_that_is_not_of_the_leader_is_removed(
     ({"generation": 99}, "generation 1"),
     ({"epoch": 99}, "withdrawn the message"),
     ({"deadline": 1.0}, "deadline"),
+    ({}, "held for maintenance"),
 ], ids=str)
 def test_a_message_that_does_not_match_lustre_moves_nothing(world: ClusterWorld, changes: dict[str, Any],
                                                            detail: str) -> None:
     path = world.files(2)[0]
     world.lustre.pool_members["archive"] = (SOURCE,)
     message = message_for(world, path, **changes)
-    if "generation" in changes:
-        world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
-            messages.PERMIT, messages.encode(Permit(99, message.epoch)))
+    permit = Permit(message.generation, message_for(world, path).epoch, "" if changes else detail)
+    world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
+        messages.PERMIT, messages.encode(permit))
     word, words = result(world, message)
     assert word in {"refused", "gave-way", "stale"}
     assert detail in words
@@ -142,23 +144,15 @@ def test_a_file_that_had_data_on_its_mdt_only_is_found_moved(world: ClusterWorld
     assert result(world, message)[0] == "already"
 
 
-@pytest.mark.parametrize("by_request", [True, False])
-def test_a_mover_moves_in_a_scope_that_is_only_observed_what_an_administrator_ordered(
-        world: ClusterWorld, by_request: bool) -> None:
-    (path,) = world.files(1)
+@pytest.mark.parametrize(("kind", "undoes", "outcome"), [
+    ("request", None, "done"), ("striping", 1, "done"), ("striping", None, "refused")])
+def test_a_mover_moves_in_a_scope_that_is_only_observed_what_was_ordered_or_undoes_a_move(
+        world: ClusterWorld, kind: str, undoes: int | None, outcome: str) -> None:
     world.settings = replace(world.settings, act=ActSettings(mode=Mode.OBSERVE))
-    word, words = result(world, message_for(world, path, by_request=by_request))
-    assert (word, words, world.pool(path)) == (("done", "", "flash") if by_request else (
-        "refused", "the mode of its scope allows no moves", "hdd"))
-
-
-def test_while_moves_are_held_no_file_is_begun(world: ClusterWorld) -> None:
+    world.mover("m1")
     (path,) = world.files(1)
-    message = message_for(world, path)
-    world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
-        messages.PERMIT, messages.encode(Permit(message.generation, message.epoch, "maintenance")))
-    assert result(world, message) == ("stale", "maintenance")
-    assert world.pool(path) == "hdd"
+    world.gate.submit([Action(ActKind.MIGRATE, FLASH, "", (kind, "", ""), "/d", path, undoes=undoes)], world.finding)
+    assert world.pump_until_empty() == {outcome: 1}
 
 
 def test_a_long_reason_for_a_pause(world: ClusterWorld) -> None:

@@ -60,7 +60,7 @@ class Move:
     before: Layout | None = None
     """Layout of the file when the leader examined it."""
     by_request: bool = False
-    """Whether an administrator asked for it."""
+    """Whether an administrator asked for it, or it undoes a move."""
     fence: Halt = field(default=never_halt, compare=False)
     """Refuses the exchange of the layouts. Engines that can ask just before it do: a mover may have hung for long."""
 
