@@ -65,7 +65,9 @@ class ChangingRequests:
     def take_in(self) -> None:
         """Queue the moves of orders at the beginning of a cycle. While acts are held back, orders wait."""
         state = self._gate.operating_state
-        if state.held or state.draining:
+        away = self._gate.guard.blocked_by() if len(self._inbox) else None
+        # after an unmount, everything that was ordered looks removed
+        if state.held or state.draining or (away is not None and away.reason is Reason.CLAIM_UNREADABLE):
             return
         handed_over: dict[tuple[str, str, str], OrderPlan] = {}
         waiting, queue = self._inbox.take(ORDERS_PER_CYCLE), self._daemon.remediations.queue_order
@@ -305,8 +307,7 @@ class SchedulerRequests:
 
     def _state(self, request: Request) -> answers.StagingsAnswer:
         job = job_of(request) if request.get("job") else ""
-        if job:
-            self._stager.asked(job)
+        self._stager.asked(job)
         count = min(max(1, count_in(request, "most", 2 * MAX_STAGES)), 1000)
         return answers.StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))), self._held())
 
@@ -316,10 +317,8 @@ class SchedulerRequests:
 
     def _prepare(self, request: Request) -> answers.PrepareAnswer:
         """Have the layout that helped an application before set for its next run."""
-        if held := self._held():
+        if held := self._held() or ("tierd is in a dry run" if self._settings.act.dry_run else ""):
             return answers.PrepareAnswer((), (), (held,))
-        if self._settings.act.dry_run:
-            return answers.PrepareAnswer((), (), ("tierd is in a dry run",))
         mount, path = self._settings.filesystem.mount.rstrip("/"), text_of(request, "directory")
         if not is_below(path, mount):
             return answers.PrepareAnswer((), (), (f"the job does not start on {mount}",))

@@ -21,6 +21,7 @@ from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.daemon.control import ControlServer
 from tierd.decide.plans import FlashSettings
+from tierd.refusal import Reason, Refusal
 
 MIB = 1 << 20
 
@@ -239,6 +240,18 @@ def test_files_from_robinhood_move_as_the_mode_allows(site: Site) -> None:
     reported = "\n".join(site.said)
     assert "left out: 1 (No such file or directory)" in reported
     assert "left out: 1 (the path is a directory: submit files one by one)" in reported
+
+
+def test_an_order_waits_while_the_file_system_is_away(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an unmount tierd dropped it, as of a file that does not exist."""
+    file = site.cluster.make_file("/proj/keep/f", 1000)
+    site.shown("submit", file.path)
+    with monkeypatch.context() as away:
+        away.setattr(site.filesystem, "status", raising(FileNotFoundError(2, "No such file or directory")))
+        away.setattr(site.service.gate.guard, "blocked_by", lambda: Refusal(Reason.CLAIM_UNREADABLE, "no mount"))
+        site.run(until=10)
+    site.run(until=20)
+    assert file.layout.components[0].pool == "flash"
 
 
 @pytest.mark.parametrize("end", [lambda _: None, Site.kill])
