@@ -58,6 +58,8 @@ TRIES = 2
 _RESULTS_AT_ONCE = 64
 _ENDED = {MoveResult.DONE, MoveResult.ALREADY, MoveResult.DOUBTFUL}
 """Results after which the leader need not check the file."""
+_GIVEN_UP = {Outcome.INTERRUPTED, Outcome.GAVE_WAY, Outcome.FAILED, Outcome.REFUSED}
+"""Outcomes of acts whose file another mover may have moved after all: the mover that reported had hung, or was late."""
 
 
 @dataclass(slots=True)
@@ -139,7 +141,8 @@ class NatsDispatch(Dispatch):
         """Why NATS, though connected, did not answer or refused a request when it was asked last."""
         self._sources: set[str] = set()
         self._expired: Counter[str] = Counter()
-        self._ended_at: deque[tuple[float, int]] = deque()
+        self._ended_at: list[tuple[float, int]] = []
+        """When files ended lately, and how many."""
         self._file_seconds = 0.25
         self._hinted_at = self._movers_at = float("-inf")
         self._number = 0
@@ -176,7 +179,10 @@ class NatsDispatch(Dispatch):
 
     def room(self) -> int:
         """0 while much work waits, so that messages are full."""
-        at_work, rate = self._threads() * self._files_per_message(), self.files_per_second
+        now = self.clock.now()  # it may have been set back since
+        self._ended_at = [each for each in self._ended_at if 0 <= now - each[0] < RATE_SECONDS]
+        rate = sum(count for _, count in self._ended_at) / RATE_SECONDS
+        at_work = self._threads() * self._files_per_message()
         if self.under_way > at_work + REFILL_SECONDS * rate:
             return 0
         return max(0, int(at_work + QUEUED_SECONDS * rate) - self.under_way)
@@ -220,12 +226,6 @@ class NatsDispatch(Dispatch):
             return None
         since = self.clock.now() - NIDS_SECONDS
         return [nid for nid, seen_at in tuple(self._nids.items()) if seen_at > since]
-
-    @property
-    def files_per_second(self) -> float:
-        """Results in the last ten seconds."""
-        since = self.clock.now() - RATE_SECONDS
-        return sum(count for at, count in tuple(self._ended_at) if at > since) / RATE_SECONDS
 
     def _threads(self) -> int:
         return sum(mover.threads for mover in self.movers if not mover.stopped)
@@ -428,8 +428,6 @@ class NatsDispatch(Dispatch):
             self._end(message, self._outcome(move, each, result))
         self._file_seconds += 0.1 * (result.seconds / len(result.files) - self._file_seconds)
         self._ended_at.append((self.clock.now(), len(result.files)))
-        while self._ended_at and self._ended_at[0][0] < self.clock.now() - RATE_SECONDS:
-            self._ended_at.popleft()
 
     def _outcome(self, move: Move, each: FileResult, result: ResultMessage) -> MoveOutcome:
         if result.times_delivered > 1:  # an earlier mover of the message may have copied
@@ -494,7 +492,7 @@ class NatsDispatch(Dispatch):
         if entry is None or entry.fid is None or str(entry.fid) != each.fid or entry.layout_after is None:
             return
         move = Move(entry.place, entry.layout_after, entry.fid, entry.size_bytes, act=each.act)
-        given_up = entry.outcome in {Outcome.INTERRUPTED, Outcome.GAVE_WAY, Outcome.FAILED}
+        given_up = entry.outcome in _GIVEN_UP
         if ours and each.result == MoveResult.DOUBTFUL and (given_up or entry.outcome == Outcome.DONE):
             self._add_ended(MoveOutcome(move, MoveResult.DOUBTFUL, each.reason, each.detail))
         elif given_up and self._has(entry.fid, move.layout) and not self._is_counted(entry.fid, entry.intended_at):

@@ -2,11 +2,13 @@
 
 import ssl
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from nats.js.errors import KeyNotFoundError
 
 from tests.tierd.cluster.broker import Broker, connected, new_fsname, taken_from, until
+from tests.tierd.later import raising
 from tierd.cluster.connection import (
     BrokerRefused,
     BrokerUnavailable,
@@ -89,15 +91,9 @@ def test_a_server_that_stands_still_leaves_the_result_unknown(own_broker: Broker
         made.close()
 
 
-class LateSubscription:
-    """nats-py on a busy node: the time of a fetch is over before its second request."""
-
-    async def fetch(self, most: int, timeout: float) -> list[object]:
-        raise TimeoutError
-
-
 def test_a_fetch_that_runs_out_of_time_on_this_side_found_nothing(connection: Connection) -> None:
-    connection._subscriptions["S", "a"] = LateSubscription()  # type: ignore[assignment]
+    """nats-py on a busy node: the time of a fetch is over before its second request."""
+    connection._subscriptions["S", "a"] = SimpleNamespace(fetch=raising(TimeoutError()))  # type: ignore[assignment]
     assert connection.fetch_all("S", "a", 10) == []
 
 

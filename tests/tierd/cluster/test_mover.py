@@ -121,6 +121,7 @@ def test_a_message_that_is_not_of_the_leader_is_removed(
     ({"epoch": 99}, "withdrawn the message"),
     ({"deadline": 1.0}, "deadline"),
     ({}, "held for maintenance"),
+    ({"size_bytes": 100}, "disk repair"),  # nothing differs, but for the pause file of its own node
 ], ids=str)
 def test_a_message_that_does_not_match_lustre_moves_nothing(world: ClusterWorld, changes: dict[str, Any],
                                                            detail: str) -> None:
@@ -130,6 +131,9 @@ def test_a_message_that_does_not_match_lustre_moves_nothing(world: ClusterWorld,
     permit = Permit(message.generation, message_for(world, path).epoch, "" if changes else detail)
     world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
         messages.PERMIT, messages.encode(permit))
+    world.settings = replace(world.settings, act=ActSettings(pause_file=str(world.pause)))
+    if detail == "disk repair":
+        world.pause.write_text(detail)
     word, words = result(world, message)
     assert word in {"refused", "gave-way", "stale"}
     assert detail in words
@@ -181,15 +185,6 @@ def test_a_permit_that_nats_may_have_stored_is_written_again(
     connection.call(lambda _: connection.jetstream.delete_stream(world.names.moves))
     world.submit(*world.files(2)[1:])
     assert world.pump_until_empty(20.0)["done"] == 1, "what was declared is declared again"
-
-
-def test_the_pause_file_of_its_own_node_stops_a_mover(world: ClusterWorld) -> None:
-    (path,) = world.files(1)
-    world.settings = replace(world.settings, act=ActSettings(pause_file=str(world.pause)))
-    world.pause.write_text("disk repair")
-    word, words = result(world, message_for(world, path))
-    assert (word, "disk repair" in words) == ("stale", True)
-    assert world.pool(path) == "hdd"
 
 
 def test_a_new_leader_before_the_exchange_stops_it(world: ClusterWorld) -> None:
@@ -364,46 +359,53 @@ def stepping_once(world: ClusterWorld, mover: Mover) -> None:
 
 def stepping(world: ClusterWorld, mover: Mover) -> threading.Thread:
     """A thread in which a mover takes a message and carries it out."""
-    def step() -> None:
-        def taken() -> bool:
-            hint(mover)
-            return mover.step() != ""
+    def taken() -> bool:
+        hint(mover)
+        return mover.step() != ""
 
-        until(taken, "a message is taken")
-
-    thread = threading.Thread(target=step)
+    thread = threading.Thread(target=until, args=(taken, "a message is taken"))
     thread.start()
     world.closing.append(thread.join)
     return thread
 
 
-def test_a_suspended_mover_completes_one_file_and_leaves_the_rest(shared_broker: Broker, tmp_path: Path) -> None:
+def test_a_suspended_mover_completes_one_file_and_leaves_the_rest(world: ClusterWorld) -> None:
     """Its message belongs to another mover now. An acknowledgement would let a third one work on the target."""
-    world = over_nats(tmp_path, shared_broker, movers=0, cluster={"ack_wait_seconds": 1.0})
-    try:
-        paths = world.files(8)  # two messages from one target
-        stands_still, works = Held("begin"), Held("begin")
-        first, second = world.mover("m1", stands_still, start=False), world.mover("m2", works, start=False)
-        third = world.mover("m3", start=False)
-        handed_over(world, *paths)
-        stopped = stepping(world, first)
-        assert stands_still.reached.wait(15)
-        working = stepping(world, second)
-        assert works.reached.wait(15), "the message is delivered again"
-        stands_still.go_on.set()
-        stopped.join(15)
-        assert dict(first.results) == {"done": 1}
-        hint(third)
-        assert third.step() == "", "two movers work on one target"
-        assert [str(outcome.result) for outcome in world.ended()] == ["done"]
-        assert world.dispatch.counts.stale == 0  # type: ignore[attr-defined]
-        works.go_on.set()
-        working.join(15)
-        world.mover("m4")
-        assert world.pump_until_empty() == {"done": 7}
-        assert world.outcomes() == dict.fromkeys(paths, "done")
-    finally:
-        world.close()
+    paths = world.files(8)  # two messages from one target
+    stands_still, works = Held("begin"), Held("begin")
+    first, second = world.mover("m1", stands_still, start=False), world.mover("m2", works, start=False)
+    third = world.mover("m3", start=False)
+    handed_over(world, *paths)
+    stopped = stepping(world, first)
+    assert stands_still.reached.wait(15)
+    working = stepping(world, second)
+    assert works.reached.wait(15), "the message is delivered again"
+    stands_still.go_on.set()
+    stopped.join(15)
+    assert dict(first.results) == {"done": 1}
+    hint(third)
+    assert third.step() == "", "two movers work on one target"
+    assert [str(outcome.result) for outcome in world.ended()] == ["done"]
+    assert world.dispatch.counts.stale == 0  # type: ignore[attr-defined]
+    works.go_on.set()
+    working.join(15)
+    world.mover("m4")
+    assert world.pump_until_empty() == {"done": 7}
+    assert world.outcomes() == dict.fromkeys(paths, "done")
+
+
+def test_a_mover_that_stood_still_while_another_one_moved_the_file(world: ClusterWorld) -> None:
+    """It reported that somebody had changed the layout, and the journal never had the move."""
+    stands_still, publishes = Held("begin"), Held("publish")
+    first, second = world.mover("m1", stands_still, start=False), world.mover("m2", publishes, start=False)
+    handed_over(world, *world.files(1))
+    for mover, held in ((first, stands_still), (second, publishes)):
+        stepping(world, mover)
+        assert held.reached.wait(15)
+    stands_still.go_on.set()
+    assert [str(each.result) for each in world.ended()] == ["refused"]
+    publishes.go_on.set()
+    until(lambda: not world.gate.attend() and world.outcomes() == {"/d/0": "done"}, "the journal has the move")
 
 
 def test_a_lease_is_extended_only_by_an_answer_before_its_end(world: ClusterWorld) -> None:
