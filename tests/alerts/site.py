@@ -85,7 +85,6 @@ class Site:
     hardware: Callable[[], ClusterSettings] = recorded_test_bed
     claim: Callable[[Cluster], FilesystemClaim] = lambda _: FilesystemClaim()
     """tierd's claim on the file system."""
-    exporter_arguments: tuple[str, ...] = ()
     down: set[tuple[str, str]] = field(default_factory=set)
     """What Prometheus cannot scrape."""
     scrape_seconds: float = 0.1
@@ -116,7 +115,7 @@ class Site:
             file = self.folder / "web.yml"
             file.write_text("{}\n")
             self.web_config = WebConfigFile(file)
-        arguments = [f"--path.procfs={self.root}/proc", f"--path.sysfs={self.root}/sys", *self.exporter_arguments]
+        arguments = [f"--path.procfs={self.root}/proc", f"--path.sysfs={self.root}/sys"]
         wanted = check_arguments(build_parser().parse_args(arguments))
         self.scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
         self.of_exporter = exporter_registry(self.scraper, self.web_config)

@@ -396,8 +396,7 @@ TROUBLES = (
     Trouble("TierdPowerFlexMdmDegraded", lost_mdm, site=POWERFLEX_SITE),
     Trouble("LustreExporterDown", down(EXPORTER)),
     Trouble("LustreMonitoringBlind", down(EXPORTER)),
-    Trouble("LustreExporterCollectorFailing", hanging_parameter, site={
-        "exporter_arguments": ("--collector.deadline=0.2",)}),
+    Trouble("LustreExporterCollectorFailing", hanging_parameter),
     Trouble("LustreExporterSlow", slow_scrape),
     Trouble("LustreExporterCannotRead", closed_debugfs),
     Trouble("LustreExporterConfigNotReloaded", bad_web_config, site={"with_web_config": True}),
