@@ -188,10 +188,10 @@ def none_of(expr: str, measured: str) -> str:
 
 RATE, RANGE = "[$__rate_interval]", "[$__range]"
 OF_FS = '{fs=~"$fs"}'
-KEPT_FROM_ACTING = ("clamp_max(tierd_draining{} + tierd_claim_refused{} + tierd_other_mover{} + "
+KEPT_FROM_ACTING = ("clamp_max(tierd_claim_refused{} + tierd_other_mover{} + "
                     "(tierd_nats_up{} == bool 0 or 0 * tierd_claim_refused{}), 1)")
-STATE_BITS = ("tierd_dry_run", "tierd_observes_only", "tierd_learning", "tierd_held", KEPT_FROM_ACTING,
-              "max without (source) (tierd_source_blind{})", "tierd_paused", "tierd_breaker_open")
+STATE_BITS = ("tierd_dry_run", "tierd_observes_only", "tierd_learning", "tierd_draining", "tierd_held",
+              KEPT_FROM_ACTING, "max without (source) (tierd_source_blind{})", "tierd_paused", "tierd_breaker_open")
 "The later of two states is shown."
 
 
@@ -201,15 +201,15 @@ def tierd_state(width: int, matchers: str = OF_FS) -> Panel:
     code = " + ".join(f"{2**place} * {bit}" if place else bit for place, bit in enumerate(bits))
     return stat(
         "tierd", "Whether tierd acts. Dry run: it plans and changes nothing. Learning: it has seen too little to "
-        "compare streams with. Outside its window: [act] windows. Cannot act: it drains, another tierd or mover works "
-        "there, or NATS does not answer. Blind: a source cannot be read. PAUSED: by an administrator, the pause file "
+        "compare streams with. Outside its window: [act] windows. Cannot act: another tierd or mover works there, or "
+        "NATS does not answer. Blind: a source cannot be read. PAUSED: by an administrator, the pause file "
         "or the circuit breaker; see tierctl status.",
         Query(f"max by (fs) ({code})", "{{fs}}"), unit="none", steps=((None, GREEN),), width=width, empty=NO_TIERD,
         words=(
             Word(0, 0, "acts", GREEN), Word(1, 1, "dry run", YELLOW), Word(2, 3, "observes only", BLUE),
-            Word(4, 7, "learning", BLUE), Word(8, 15, "outside its window", NEUTRAL),
-            Word(16, 31, "cannot act", ORANGE), Word(32, 63, "BLIND", RED), Word(64, 127, "PAUSED", RED),
-            Word(128, 255, "PAUSED: circuit breaker", RED)))
+            Word(4, 7, "learning", BLUE), Word(8, 15, "draining", YELLOW), Word(16, 31, "outside its window", NEUTRAL),
+            Word(32, 63, "cannot act", ORANGE), Word(64, 127, "BLIND", RED), Word(128, 255, "PAUSED", RED),
+            Word(256, 511, "PAUSED: circuit breaker", RED)))
 
 
 def over_interval(metric: str) -> str:

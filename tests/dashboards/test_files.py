@@ -204,7 +204,7 @@ def test_slowed_streams_are_the_present_ones() -> None:
     ({"tierd_observes_only", "tierd_dry_run"}, "observes only"), ({"tierd_held"}, "outside its window"),
     ({"tierd_paused", "tierd_held"}, "PAUSED"), ({"tierd_paused", "tierd_held", "tierd_dry_run"}, "PAUSED"),
     ({"tierd_paused", "tierd_held", "tierd_breaker_open"}, "PAUSED: circuit breaker"),
-    ({"tierd_source_blind", "tierd_learning"}, "BLIND"), ({"tierd_draining", "tierd_held"}, "cannot act"),
+    ({"tierd_source_blind", "tierd_learning"}, "BLIND"), ({"tierd_draining", "tierd_dry_run"}, "draining"),
 ])
 def test_the_state_of_tierd_in_words(flags: set[str], word: str) -> None:
     panel = by_title("lustre-at-a-glance", "tierd")

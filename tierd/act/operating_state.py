@@ -106,10 +106,6 @@ class OperatingState:
         self.tripped = self.tripped or printable(reason)
         self.store()
 
-    def drain(self, reason: str) -> None:
-        """Plan nothing new until :meth:`resume`. Queued acts continue."""
-        self.draining = reason
-
     def resume(self) -> None:
         self._pause, self.tripped, self.draining = Pause(), "", ""
 
@@ -122,15 +118,20 @@ class OperatingState:
     @property
     def held(self) -> Refusal | None:
         """Refuses new acts: a pause, the pause file, or the maintenance windows."""
-        return self._paused_refusal() or self._maintenance.refusal(self._clock.now())
+        self._maintenance.pause_file_refusal()
+        return self.last_held
 
     @property
     def last_held(self) -> Refusal | None:
         """The same, by the pause file as it was seen last: each cycle reads it. It waits for no disk."""
-        return self._paused_refusal() or self._maintenance.last_refusal(self._clock.now())
+        paused = Refusal(Reason.PAUSED, self.paused) if self.paused else None
+        return paused or self._maintenance.last_refusal(self._clock.now())
 
-    def _paused_refusal(self) -> Refusal | None:
-        return Refusal(Reason.PAUSED, self.paused) if self.paused else None
+    @property
+    def takes_none(self) -> Refusal | None:
+        """Refuses what is not queued yet: what held acts when it was seen last, or a drain."""
+        drain = Refusal(Reason.PAUSED, f"tierd is draining: {self.draining}") if self.draining else None
+        return self.last_held or drain
 
     @property
     def stopped(self) -> Refusal | None:

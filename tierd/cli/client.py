@@ -129,7 +129,7 @@ MAY_GO_ON = frozenset({"undo", "promote", "demote", "pause", "drain", "resume", 
 """Requests that change something: the daemon does not stop when the client does."""
 RED, YELLOW, GREEN, BOLD = "1;31", "33", "32", "1"
 COLOURS: tuple[tuple[str, str], ...] = (
-    (r"^(?:tierd )?(?:PAUSED|HELD|DRAINING)\b.*|^(?:CANNOT|STALLED): .*|^(?:paused|still held): .*", RED),
+    (r"^(?:tierd )?(?:PAUSED|CANNOT|OUTSIDE ITS WINDOW|DRAINING)\b.*|^STALLED: .*|^paused: .*", RED),
     (r"dry run: nothing is changed|^  not done: ", YELLOW),
     (r"^finding F\d+|^F\d+\b", "1;33"),
     (r"(?<=  )(?:failed|doubtful|not undone)(?=  )|^not undone: ", RED),

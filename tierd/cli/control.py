@@ -97,7 +97,8 @@ def run_history(chosen: argparse.Namespace) -> int:
 def headline(answer: answers.StatusAnswer) -> str:
     word, why = answer.restraint
     rest = f"{count_of(answer.waiting_moves, 'move')} left" if answer.waiting_moves else "the queue is empty"
-    more = {"PAUSED": " (tierctl resume ends the pause)", "DRAINING": f"; {rest} (tierctl resume ends the drain)"}
+    more = {"PAUSED": " (tierctl resume ends the pause)" if answer.paused else "",
+            "DRAINING": f"; {rest} (tierctl resume ends the drain)"}
     doing = f"{word}: {why}{more.get(word, '')}" if word else "running"
     dry = ", dry run: nothing is changed" if answer.dry_run else ""
     return f"{doing}; mode {answer.mode}{dry}"

@@ -355,6 +355,7 @@ class OperatingStateAnswer(ChangeAnswer, frozen=True, kw_only=True):
     paused: str
     held: str
     draining: str
+    pause_file: str = ""
     blocked: str = ""
     """A fault with which tierd cannot act."""
     waiting_moves: int
@@ -363,14 +364,16 @@ class OperatingStateAnswer(ChangeAnswer, frozen=True, kw_only=True):
     @property
     def restraint(self) -> tuple[str, str]:
         """What keeps tierd from acting, as a word and its reason in words: the first of several. Empty: nothing."""
-        every = {"PAUSED": self.paused, "CANNOT ACT": self.blocked, "HELD": self.held, "DRAINING": self.draining}
-        return next((each for each in every.items() if each[1]), ("", ""))
+        every = (("PAUSED", self.paused or self.pause_file), ("CANNOT ACT", self.blocked),
+                 ("OUTSIDE ITS WINDOW", self.held), ("DRAINING", self.draining))
+        return next((each for each in every if each[1]), ("", ""))
 
     @property
     def lines(self) -> list[str]:
         word, why = self.restraint
         left = f"{count_of(self.waiting_moves, 'move')} left, {bytes_text(self.waiting_bytes)}"
-        more = {"PAUSED": ["the current move finishes; after that only tierctl undo changes anything"],
+        only_undo = "the current move finishes; after that only tierctl undo changes anything"
+        more = {"PAUSED": [only_undo] if self.paused else [],
                 "DRAINING": [left if self.waiting_moves else "the queue is empty"]}
         return [f"{word.lower()}: {why}", *more.get(word, [])] if word else ["running"]
 

@@ -103,7 +103,7 @@ class ChangingRequests:
         return self._operating_state()
 
     def _drain(self, request: Request) -> answers.OperatingStateAnswer:
-        self._gate.operating_state.drain(self._reason(request))
+        self._gate.operating_state.draining = self._reason(request)
         return self._operating_state()
 
     def _reason(self, request: Request) -> str:
@@ -197,7 +197,7 @@ class ChangingRequests:
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             refused=sum(count for why, count in made.left_out.items() if why.reason is not Reason.HAS_LAYOUT),
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
-            held=sentence_of(self._gate.operating_state.last_held) or self._gate.operating_state.draining,
+            held=sentence_of(self._gate.operating_state.takes_none),
             actions=tuple(map(action_answer, made.actions[:10])))
 
     def _submit(self, request: Request) -> answers.SubmitAnswer:
@@ -217,12 +217,12 @@ class ChangingRequests:
         drains = self._daemon.drains
         target, act = drains.full_name(text_of(request, "target")), text_of(request, "act", "begin")
         if act == "plan":
-            planned, state = drains.plan(target), self._gate.operating_state
+            planned = drains.plan(target)
             return answers.DrainPlanAnswer.of(
                 planned, target=target, bytes_per_second=self._settings.limits.bytes_per_second,
                 stopped_by_tierd=planned.own_mdts,
                 stop_command=set_command(target, 0) if drains.unstopped(target) else "",
-                dry_run=self._settings.act.dry_run, held=sentence_of(state.held) or state.draining)
+                dry_run=self._settings.act.dry_run, held=sentence_of(self._gate.operating_state.takes_none))
         if act == "begin":
             drain = drains.begin(target, text_of(request, "by", "tierctl"), preview=bool(request.get("preview")))
         else:
@@ -276,15 +276,11 @@ class SchedulerRequests:
         if uid < 0 or gid < 0:
             raise ValueError("stage takes the uid and the gid of the job's user")
         wanted = [self._staging(job, uid, gid, printable(text_of(request, "user")), each) for each in stages]
-        if held := self._held():
-            return answers.StagingsAnswer(held=held)
+        if refusal := self._gate.operating_state.takes_none:
+            return answers.StagingsAnswer(held=refusal.sentence)
         accepted = self._stager.accept(wanted)
         self._wake()
         return answers.StagingsAnswer(tuple(map(self._answer, accepted)))
-
-    def _held(self) -> str:
-        state = self._gate.operating_state
-        return sentence_of(state.held) or (f"tierd is draining: {state.draining}" if state.draining else "")
 
     def _staging(self, job: str, uid: int, gid: int, user: str, stage: object) -> Staging:
         if not isinstance(stage, Mapping):
@@ -309,7 +305,8 @@ class SchedulerRequests:
         job = job_of(request) if request.get("job") else ""
         self._stager.asked(job)
         count = min(max(1, count_in(request, "most", 2 * MAX_STAGES)), 1000)
-        return answers.StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))), self._held())
+        return answers.StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))),
+                                      sentence_of(self._gate.operating_state.takes_none))
 
     def _cancel(self, request: Request) -> answers.StagingsAnswer:
         cancelled = self._stager.cancel(job_of(request), request.get("uid"))
@@ -317,8 +314,10 @@ class SchedulerRequests:
 
     def _prepare(self, request: Request) -> answers.PrepareAnswer:
         """Have the layout that helped an application before set for its next run."""
-        if held := self._held() or ("tierd is in a dry run" if self._settings.act.dry_run else ""):
-            return answers.PrepareAnswer((), (), (held,))
+        if refusal := self._gate.operating_state.takes_none:
+            return answers.PrepareAnswer((), (), (refusal.sentence,))
+        if self._settings.act.dry_run:
+            return answers.PrepareAnswer((), (), ("tierd is in a dry run",))
         mount, path = self._settings.filesystem.mount.rstrip("/"), text_of(request, "directory")
         if not is_below(path, mount):
             return answers.PrepareAnswer((), (), (f"the job does not start on {mount}",))

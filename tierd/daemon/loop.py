@@ -282,9 +282,9 @@ class Daemon:
 
     @property
     def may_begin(self) -> bool:
-        """Whether an act may start: the reading is recent, and no other mover works on the file system."""
-        free = "mover" not in self.faults and not self._gate.operating_state.held
-        return free and self._seen is not None and not self.stale_for and self._allowed()
+        """Whether an act may start, at least one that an order asks for."""
+        held = self._gate.operating_state.held or next(self.blocked_by(of_orders=True), None)
+        return self._seen is not None and held is None
 
     def _allowed(self) -> bool:
         state = self._gate.operating_state

@@ -110,7 +110,7 @@ def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
 
 def state_metrics(daemon: Daemon) -> Iterator[Metric]:
     done, gate, settings = daemon.counters, daemon.parts.gate, daemon.parts.settings
-    state = gate.operating_state
+    state, held = gate.operating_state, gate.operating_state.last_held
     yield build_info()
     yield gauge("tierd_dry_run", "Whether tierd is in dry run and changes nothing (1) or acts (0).", gate.dry_run)
     yield gauge("tierd_observes_only", "Whether the only configured mode is observe, which allows no acts (1),"
@@ -120,9 +120,9 @@ def state_metrics(daemon: Daemon) -> Iterator[Metric]:
     yield gauges("tierd_own_job_info", "Always 1. The label has a job id of tierd's own moves.", "jobid",
                  dict.fromkeys(settings.own_jobs, 1))
     yield gauge("tierd_paused", "Whether acts are paused by an administrator, the pause file or the circuit breaker (1)"
-                " or not (0).", bool(state.paused or state.stopped))
+                " or not (0).", held is not None and held.reason is not Reason.MAINTENANCE_WINDOW)
     yield gauge("tierd_held", "Whether tierd starts no new acts (1), because it is paused or outside the maintenance"
-                " windows, or may start them (0).", bool(state.last_held))
+                " windows, or may start them (0).", held is not None)
     yield gauge("tierd_breaker_open", "Whether the circuit breaker is open and blocks acts (1) or closed (0).",
                 bool(state.tripped))
     yield gauge("tierd_last_cycle_timestamp_seconds", "Unix time when the last cycle ended.", done.last_cycle_at)
@@ -210,7 +210,7 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
 def source_metrics(daemon: Daemon, sources: Sequence[SourceAge]) -> Iterator[Metric]:
     yield gauges("tierd_source_blind", "Whether the source cannot be read (1) or can be read (0). tierd does not act"
                  " while a source cannot be read.", "source",
-                 {"counters": not daemon.sees, "changelog": "changelog" in daemon.faults})
+                 {"counters": not daemon.sees, **{name: name in daemon.faults for name in ("changelog", "opt-outs")}})
     yield gauges("tierd_source_age_seconds", "Age of the latest data of the source, by the source's own timestamps"
                  " where it has them. +Inf means no data yet.", "source",
                  {source.name: source.age_seconds for source in sources})

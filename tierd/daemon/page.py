@@ -237,7 +237,7 @@ def operating_state(state: answers.StatusAnswer) -> Notice:
     """Whether tierd acts, or what holds acts back; the first of pause, fault, hold, drain, dry run and observe."""
     word, why = state.restraint
     if word:
-        return Notice("paused" if state.paused else "held", word, f"{why}. tierd starts no new acts.")
+        return Notice("paused" if word == "PAUSED" else "held", word, f"{why}. tierd starts no new acts.")
     if state.dry_run:
         return Notice("dry", "DRY RUN", "tierd plans and records acts. It changes nothing.")
     modes = {state.mode, *(scope.mode for scope in state.scopes)}

@@ -228,12 +228,8 @@ class ReadingRequests:
 
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
         """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""
-        view, state = self.snapshot, self._gate.operating_state
-        refusals = self._daemon.remediations.refusals(key)
-        holds = [state.last_held] if state.last_held else []
-        if not holds and state.draining:
-            holds = [Refusal(Reason.PAUSED, f"tierd is draining: {state.draining}")]
-        holds += self._daemon.blocked_by()
+        view, refusals = self.snapshot, self._daemon.remediations.refusals(key)
+        holds = [*filter(None, (self._gate.operating_state.takes_none,)), *self._daemon.blocked_by()]
         if not refusals and not holds and not any(case.state and case.key == key for case in view.cases):
             return (Refusal(Reason.NOTHING_TO_DO, "not planned yet; tierd plans in the next seconds"),)
         return (*refusals, *(hold for hold in holds if hold not in refusals))
@@ -272,9 +268,10 @@ class ReadingRequests:
             tallies={outcome.value: count for outcome, count in tallies.outcomes.items()})
 
     def operating_state(self) -> answers.OperatingStateAnswer:
-        gate, state = self._gate, self._gate.operating_state
+        gate, state, held = self._gate, self._gate.operating_state, self._gate.operating_state.last_held
         return answers.OperatingStateAnswer(
-            paused=state.paused, held=sentence_of(state.last_held), draining=state.draining, waiting_moves=gate.waiting,
+            paused=state.paused, held=sentence_of(held), draining=state.draining,
+            pause_file=held.sentence if held and held.reason is Reason.PAUSE_FILE else "", waiting_moves=gate.waiting,
             waiting_bytes=gate.queue.size_bytes, blocked=sentence_of(next(self._daemon.blocked_by(), None)))
 
     def _status(self, cases: Sequence[answers.Case] = ()) -> answers.StatusAnswer:
@@ -408,7 +405,7 @@ class ReadingRequests:
         counts, state = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values()), gate.operating_state
         waits = ("tierd is in a dry run" if gate.dry_run and not drain.preview else
                  "; ".join(map(sentence_of, self._daemon.blocked_by(of_orders=True)))
-                 or sentence_of(state.last_held or gate.queue.delay_of(drain.key)) or state.draining)
+                 or sentence_of(state.takes_none or gate.queue.delay_of(drain.key)))
         return answers.DrainRow.of(
             drain, order=drain.finding, position=drain.after, queued_moves=gate.queue.waiting_for(drain.key),
             files_moved=self.reader.sums_of_finding(drain.finding)["files_moved"], used_bytes=used,

@@ -187,7 +187,7 @@ def test_a_scope_has_limits_of_its_own_and_does_not_keep_others_waiting(tmp_path
 def test_a_plan_leaves_out_single_files_whose_owners_want_that(tmp_path: Path) -> None:
     noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
     at = world(tmp_path, jobs=(STREAM, noise))
-    at.gate.operating_state.drain("looking first")
+    at.gate.operating_state.draining = "looking first"
     at.run(until=60)
     ((_, _, plan),) = at.daemon.preview()
     first, second, third, *_ = [action.path for action in plan.actions if action.kind == "migrate"]

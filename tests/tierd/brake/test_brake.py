@@ -317,7 +317,7 @@ def test_it_is_off_by_default_and_where_tierd_does_not_act(braked: BrakedSite, c
 
 
 def test_during_a_drain_of_tierd_no_brake_begins(without_cure: BrakedSite) -> None:
-    without_cure.site.service.gate.operating_state.drain("maintenance")
+    without_cure.site.service.gate.operating_state.draining = "maintenance"
     without_cure.run(until=70)
     assert any("FOUND" in words for words in without_cure.site.said)
     assert not any("BRAKED" in words for words in without_cure.site.said)

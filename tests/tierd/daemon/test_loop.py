@@ -54,7 +54,8 @@ def test_a_file_that_has_grown_since_the_plan_is_refused(tmp_path: Path) -> None
         "refused", "the file has grown to 5242880 bytes and no longer fits the flash component")
 
 
-@pytest.mark.parametrize("why", ["mover", "claim", "nats", "changelog", "pause", "pause file", "stale", "blind"])
+@pytest.mark.parametrize("why", ["mover", "claim", "nats", "changelog", "opt-outs", "pause", "pause file", "stale",
+                                 "blind"])
 def test_queued_acts_wait_whatever_holds_them_back(reading: Site, why: str) -> None:
     daemon, state = reading.service.daemon, reading.service.gate.operating_state
     reading.cluster.advance(2.0)  # the limits allow some
@@ -70,6 +71,9 @@ def test_queued_acts_wait_whatever_holds_them_back(reading: Site, why: str) -> N
         daemon._seen = None if why == "blind" else daemon._seen
         daemon.log.fault(why, "of this test")
     assert (daemon.may_begin, daemon.move(5.0), daemon._allowed()) == (why == "changelog", 0, not verdicts_too)
-    word = {"pause": "PAUSED", "pause file": "HELD"}.get(why, "CANNOT ACT")
+    word = "PAUSED" if why in {"pause", "pause file"} else "CANNOT ACT"
     assert reading.shown("status").startswith(f"{word}: ")
     assert f">{word}</span>" in reading.fetched("/")[1]
+    metrics = reading.fetched("/metrics")[1]
+    assert ('tierd_paused{fs="lustre"} 1.0' in metrics) == (word == "PAUSED")
+    assert ('source="opt-outs"} 1.0' in metrics) == (why == "opt-outs")

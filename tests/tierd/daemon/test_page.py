@@ -75,7 +75,7 @@ def test_learning_is_never_called_quiet(port: Port) -> None:
 
 
 @pytest.mark.parametrize(("changed", "word"), [
-    ({"paused": "by root"}, "PAUSED"), ({"held": "outside the maintenance windows"}, "HELD"),
+    ({"paused": "by root"}, "PAUSED"), ({"held": "the maintenance windows"}, "OUTSIDE ITS WINDOW"),
     ({"draining": "by root"}, "DRAINING"), ({}, "DRY RUN"),
     ({"dry_run": False, "mode": "observe"}, "observe")])
 def test_the_banner_says_why_acts_are_held(port: Port, changed: dict[str, object], word: str) -> None:

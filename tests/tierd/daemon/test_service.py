@@ -47,7 +47,7 @@ def test_the_pause_file_stops_everything_until_it_is_removed(site: Site) -> None
     site.run(until=60)
     assert "no acts yet" in site.shown("history")
     assert "power work until noon" in site.shown("status")
-    assert "<b>HELD</b> <span>" in site.fetched("/")[1]
+    assert "<b>PAUSED</b> <span>" in site.fetched("/")[1]
     assert sum("no new acts: " in s for s in site.said) == 1
     pause.unlink()
     site.run(until=70)
