@@ -59,6 +59,7 @@ class Observer:
         self._policies = tuple(configured.policy.name for configured in parts.settings.policies)
         self._unlisted = UnlistedJobs(table.operations_of)
         self._last: Reading | None = None
+        self._lost: dict[str, float] = {}
         self.blind = False
         """Whether the last reading failed."""
         self.seen: float | None = None
@@ -96,7 +97,7 @@ class Observer:
         self.seen = reading.time
         self._log.fault("jobs", "most job IDs changed since the last reading: tierd cannot compare the "
                             "readings" if few_jobs_left(last, reading) else "")
-        seen = window(last, reading)
+        seen = window(last, reading, self._lost)
         lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
         self._log.fault("counters", f"{count_of(len(lying), 'target')} ({first_names(lying)}): "
                             "implausible counters; tierd finds nothing there" if lying else "")

@@ -88,7 +88,7 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
     findings: dict[tuple[str, str, str], Finding] = {}
     plans: dict[tuple[str, str, str], tuple[Action, ...]] = {}
     refusals: dict[Refusal, None] = {}
-    before = read(tape.trees[0], tape.times[0])
+    before, lost = read(tape.trees[0], tape.times[0]), dict[str, float]()
     records_read = 0
     for time, tree in zip(tape.times[1:], tape.trees[1:], strict=True):
         begin = records_read
@@ -96,7 +96,7 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
             records_read += 1
         table.add([tape.records[begin:records_read]])
         after = read(tree, time)
-        seen = unlisted.completed(window(before, after), table.oldest_time)
+        seen = unlisted.completed(window(before, after, lost), table.oldest_time)
         table.note_shared(seen)
         result = engine.run_cycle(seen, table.of_job, partial(facts, tree, time))
         before = after

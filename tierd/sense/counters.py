@@ -15,7 +15,7 @@ missing is 0.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -126,10 +126,12 @@ class Increases:
     """Rows with another number of samples."""
     fell: Bools
     """Rows with a counter that fell, though the entry did not restart."""
+    lost: Set[str]
+    """Targets of rows that the later one lacks."""
 
     def rows(self, which: Rows) -> Increases:
         return Increases(self.samples.rows(which), self.sums.rows(which), self.sizes.rows(which), self.is_new[which],
-                         self.changed[which], fell=self.fell[which])
+                         self.changed[which], fell=self.fell[which], lost=self.lost)
 
     def active(self) -> Bools:
         """Rows with operations, and those that fell."""
@@ -166,7 +168,7 @@ def increases(before: CounterTable, after: CounterTable) -> Increases:
         np.subtract(now, then, out=then)
         return Increases(Columns(names, then), _risen(before.sums, after.sums, row, from_zero),
                          _risen(before.sizes, after.sizes, row, from_zero), is_new, changed,
-                         fell=less & both & (first == last))
+                         fell=less & both & (first == last), lost={*np.delete(before.target, row[~is_new]).tolist()})
 
 
 def rows_in(before: CounterTable, after: CounterTable) -> Ints:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from tierd.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.config.sense import ServerAccess
-from tierd.sense.counters import CounterTable, joined_tables, rows_in
+from tierd.sense.counters import CounterTable, joined_tables
 from tierd.sense.exposition import MAX_ENTRIES, READ_COLLECTORS, SelectiveClient, reading_of
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import LONGEST_SECONDS, Reading, Stamp, without_targets
@@ -98,14 +98,9 @@ class Answer:
     answered: float
     clock: int = 0
     """How often the exporter's clock was set since its first answer."""
-    lost: Mapping[str, float] = field(default_factory=dict)
-    """When each target last lost an entry, by this node's clock."""
 
     def after(self, before: Answer | None) -> Answer:
-        """The answer after an earlier one, or that one if it is not new: a server may answer twice from one reading.
-        Targets that lost an entry lately are not complete: the kernel before 2.17 skips entries while it drops others,
-        and a new entry may be an old one that is back, or has another name.
-        """
+        """The answer after an earlier one, or that one if it is not new: a server may answer twice from one reading."""
         if before is None:
             return self
         own = [stamp.seconds - known.seconds for target, stamp in self.reading.stamps.items()
@@ -114,12 +109,7 @@ class Answer:
             return before
         here = self.answered - before.answered
         slack = CLOCK_SLACK_SECONDS + max(before.answered - before.asked, self.answered - self.asked)
-        entries = CounterTable.of(before.reading.jobs)
-        lost = {**before.lost, **dict.fromkeys(
-            entries.target[rows_in(CounterTable.of(self.reading.jobs), entries) < 0].tolist(), self.answered)}
-        complete = self.reading.complete - {name for name, at in lost.items() if self.answered - at <= LONGEST_SECONDS}
-        return replace(self, reading=replace(self.reading, complete=complete), lost=lost,
-                       clock=before.clock + any(passed and abs(passed - here) > slack for passed in own))
+        return replace(self, clock=before.clock + any(passed and abs(passed - here) > slack for passed in own))
 
     def stamps(self, url: str) -> dict[str, Stamp]:
         """When the counters of each target were read. Times of different servers are never compared."""

@@ -33,6 +33,7 @@ class MetadataMeter:
         self._last: Reading | None = None
         """With the counters of MDTs only."""
         self._steps: deque[Step] = deque()
+        self._lost: dict[str, float] = {}
         self.loads: tuple[MetadataLoad, ...] = ()
         self.services: tuple[MetadataService, ...] = ()
 
@@ -48,7 +49,7 @@ class MetadataMeter:
         last = self._last = replace(reading, jobs=every.rows(
             ~every.targets_that(is_ost) & ~every.jobs_among(self._own_jobs)))
         if before is not None:
-            self._steps.append(Step.between(before, last))
+            self._steps.append(Step.between(before, last, self._lost))
         while self._steps and self._steps[0].before.time < reading.time - SPAN_SECONDS:
             self._steps.popleft()
         if self._steps:
@@ -81,10 +82,10 @@ class Step:
     """Of rows of the later one whose counts are of this time."""
 
     @classmethod
-    def between(cls, before: Reading, after: Reading) -> Step:
+    def between(cls, before: Reading, after: Reading, lost: dict[str, float]) -> Step:
         counters = CounterTable.of(after.jobs)
         more = increases(CounterTable.of(before.jobs), counters)
-        known = ~of_unknown_start(counters, more, before, after)
+        known = ~of_unknown_start(counters, more, before, after, lost)
         return cls(replace(before, jobs={}), after.time - before.time, before.targets & after.targets,
                    counters.target[known], counters.job[known], more=more.rows(known))
 

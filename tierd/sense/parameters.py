@@ -38,7 +38,7 @@ def reading(tree: Tree, time: float, now: Callable[[], float] | None = None) -> 
                 conditions[target] = condition
     return Reading(time, CounterTable.of(jobs), frozenset(targets), conditions, changelogs=changelogs(tree),
                    is_flash=flash_devices(tree), data_limits=data_limits(tree),
-                   services=metadata_services(tree, targets), stamps=stamps)
+                   services=metadata_services(tree, targets), stamps=stamps, complete=frozenset(targets))
 
 
 THIS_NODE = "this node"

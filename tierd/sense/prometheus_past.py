@@ -15,6 +15,7 @@ from statistics import median
 from tierd.model import Facts, Window
 from tierd.sense.exposition import (
     CONDITION_FAMILIES,
+    HIDDEN_JOBS,
     JOB_FAMILIES,
     JOBID,
     NONROTATIONAL,
@@ -28,7 +29,7 @@ from tierd.sense.prometheus import BATCH_TARGETS, Origin, QueryApi, Series, orig
 from tierd.sense.readings import LONGEST_SECONDS, LONGEST_WINDOWS, Reading, Stamp, is_ost, window
 
 POOLS = "lustre_pool_target_info"
-ABOUT = (*CONDITION_FAMILIES, READ_AT, NONROTATIONAL, POOLS)
+ABOUT = (*CONDITION_FAMILIES, *HIDDEN_JOBS, READ_AT, NONROTATIONAL, POOLS)
 JOBS = tuple(family for family in JOB_FAMILIES if family != "lustre_job_operation_seconds_total")
 """Without service times, which the model of interference does not need."""
 NEEDED = ("lustre_ost_recovering", "lustre_job_operations_total", "lustre_job_write_bytes_total")
@@ -118,6 +119,7 @@ class PastWindows:
     def __iter__(self) -> Iterator[tuple[Window, Reading]]:
         """Each window, and the reading at its end. Raises SourceError."""
         before: Reading | None = None
+        lost: dict[str, float] = {}
         longest = max(LONGEST_SECONDS, LONGEST_WINDOWS * self._step)
         for after in self._readings():
             if before is not None and after.stamps == before.stamps:
@@ -127,7 +129,7 @@ class PastWindows:
             seconds = after.time - before.time if before is not None else 0.0
             if before is not None and seconds <= longest:
                 self.seen.windows += 1
-                yield window(before, after), after
+                yield window(before, after, lost), after
             else:
                 self.seen.gap_seconds += seconds
             before = after
@@ -177,7 +179,8 @@ class PastWindows:
             if series.name == POOLS:
                 pools.setdefault(series.labels.get("pool", ""), set()).add(target)
             for at, value in self._points(series, moments):
-                if target in at.origins and at.origins[target][0] == origin[0]:
+                if target in at.origins and at.origins[target][0] == origin[0] and (
+                        series.name not in HIDDEN_JOBS or at.origins[target] == origin):
                     if series.name == NONROTATIONAL:
                         at.view.devices[NONROTATIONAL][target] = value
                     else:

@@ -103,7 +103,7 @@ class Reading:
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     """By full target name. Targets without a stamp were read at ``time``."""
     complete: frozenset[str] = frozenset()
-    """Targets of which ``jobs`` has all, and lost none. An entry that one such reading lacks is new in the next one."""
+    """Targets of which ``jobs`` has all. An entry that one such reading lacks is new in the next one."""
 
 
 def is_ost(target: str) -> bool:
@@ -159,9 +159,10 @@ def spans_between(before: Reading, after: Reading) -> dict[str, float]:
     return spans
 
 
-def window(before: Reading, after: Reading) -> Window:
+def window(before: Reading, after: Reading, lost: dict[str, float] | None = None) -> Window:
     """The loads between two readings. Raises ValueError if the second is not later than the first. Loads of a target
-    arose in its own span. A target without one has no loads, and the condition ``UNSEEN``.
+    arose in its own span. A target without one has no loads, and the condition ``UNSEEN``. ``lost`` keeps from one call
+    to the next when each target last lost an entry.
     """
     if after.time <= before.time:
         raise ValueError(f"readings out of order: {before.time} then {after.time}")
@@ -170,7 +171,8 @@ def window(before: Reading, after: Reading) -> Window:
     earlier, later = CounterTable.of(before.jobs), CounterTable.of(after.jobs)
     done = increases(earlier, later)
     # if the earlier reading lacks a target, an entry that seems new may be hours old: it has no span
-    usable = done.active() & later.targets_that(spans.__contains__) & ~of_unknown_start(later, done, before, after)
+    usable = done.active() & later.targets_that(spans.__contains__) & ~of_unknown_start(
+        later, done, before, after, {} if lost is None else lost)
     sound = done.plausible(MAX_OPERATIONS * seconds, MAX_BYTES * seconds) & (
         np.fromiter(map(len, later.job.tolist()), np.int64, len(later)) <= MAX_JOB_ID_CHARACTERS)
     conditions = {**after.conditions, **dict.fromkeys((before.targets | after.targets) - spans.keys(), UNSEEN),
@@ -220,19 +222,23 @@ def services_of(counters: CounterTable, done: Increases, which: Bools) -> dict[s
             for target, row in targets.items()}
 
 
-def of_unknown_start(counters: CounterTable, done: Increases, before: Reading, after: Reading) -> Bools:
-    """Which new entries may be older than the earlier reading, which lacks them: exporters omit idle jobs, and the
-    kernel before 2.17 skips entries while it drops others. Before 2.15 none has a start. They count from now on.
+def of_unknown_start(counters: CounterTable, done: Increases, before: Reading, after: Reading,
+                     lost: dict[str, float]) -> Bools:
+    """Which new entries may be older than the earlier reading, which lacks them. They count from now on. Exporters omit
+    idle jobs. The kernel before 2.17 skips entries while it drops others, and an old one may get another name: so an
+    entry without a start, as all have before 2.15, is new only if its target lost none lately.
     """
-    found: Bools = done.is_new & ~counters.targets_that((before.complete & after.complete).__contains__)
-    time = before.time - _CLOCK_SLACK_SECONDS
-    found[found] = [began_before(start, time) for start in counters.start[found].tolist()]
+    lost.update(dict.fromkeys(done.lost & after.targets, after.time))
+    whole = before.complete & after.complete - {
+        target for target, time in lost.items() if before.time - LONGEST_SECONDS <= time <= after.time}
+    found: Bools = done.is_new & ((counters.start != "") | ~counters.targets_that(whole.__contains__))
+    found[found] = [began_before(start, before.time) for start in counters.start[found].tolist()]
     return found
 
 
 def began_before(start: str, time: float) -> bool:
     """Whether an entry may have begun before a time. True if it has no start, or one that cannot be parsed."""
     try:
-        return not float(start) >= time  # NaN counts as before
+        return not float(start) >= time - _CLOCK_SLACK_SECONDS  # NaN counts as before
     except ValueError:
         return True
