@@ -74,9 +74,8 @@ def room_bytes(capacity: Capacity, pool: str, reserve: float) -> float:
 
 
 def flash_is_short(capacity: Capacity, settings: FlashSettings, growth: float, fills: str) -> Refusal | None:
-    """Why the flash pool must not take files that grow by ``growth`` bytes per second; None if it may.
-
-    ``fills`` says who makes them: ``the job fills``.
+    """Why the flash pool must not take files that grow by ``growth`` bytes per second; None if it may. ``fills``
+    says who makes them: ``the job fills``.
     """
     pool = settings.flash_pool
     if room_bytes(capacity, pool, settings.reserve) >= growth * REACTION_SECONDS:
@@ -96,7 +95,9 @@ def new_default(finding: Finding, where: str, layout: Layout, why: str) -> Actio
 
 def move(finding: Finding, where: str, file: Candidate | StoredFile, layout: Layout, why: str) -> Action:
     """The move of a file. ``where`` is the directory that it was planned for, which may be further up."""
-    return Action(ActKind.MIGRATE, layout, why, finding.key, where, path=file.path,
+    # no default: lfs has no way back to it after a component with a count
+    named = [c if c.stripe_count or c.on_mdt or c.flags else replace(c, stripe_count=1) for c in layout.components]
+    return Action(ActKind.MIGRATE, replace(layout, components=tuple(named)), why, finding.key, where, path=file.path,
                   size_bytes=file.size_bytes or 0, fid=file.fid)
 
 
@@ -119,11 +120,11 @@ def flash_first(component_bytes: int, present: Layout | None, settings: FlashSet
     [(1048576, 'flash', 1), (67108864, 'hdd', 1), (None, 'hdd', -1)]
     """
     rest = [c for c in (mirrors(present)[0] if present is not None else ())
-            if not c.on_mdt and (c.extent_end is None or c.extent_end > component_bytes)] or [Component()]
+            if not c.on_mdt and (c.extent_end is None or c.extent_end > component_bytes)] or [Component(stripe_count=0)]
     starts = [component_bytes, *(c.extent_start for c in rest[1:])]
     components = [Component(0, component_bytes, settings.flash_pool, stripe_count=1)]
     for c, start, end in zip(rest, starts, [*starts[1:], None], strict=True):
-        part = Component(start, end, settings.hdd_pool, c.stripe_count or 1, c.stripe_size,
+        part = Component(start, end, settings.hdd_pool, c.stripe_count, c.stripe_size,
                          pattern="raid0,overstriped" if c.overstriped else "raid0")
         grown = replace(part, flags=("extension",), extension_size=c.extension_size)
         # what extends itself has no length at first

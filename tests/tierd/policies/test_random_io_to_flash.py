@@ -78,9 +78,9 @@ def test_flash_must_have_room(room: Capacity, reason: Reason) -> None:
 def test_a_job_that_makes_its_files_gets_a_default_layout() -> None:
     (action,) = planned(table(created=NOW - 500, opens=0)).actions
     assert (action.kind, action.directory) == ("set-default-layout", "/d")
-    assert explain(action.layout) == "first 128M on flash (2 stripes), rest on hdd (1 stripe)"
+    assert explain(action.layout) == "first 128M on flash (2 stripes), rest on hdd (default stripes)"
     (small,) = planned(*(table(number, 3 * MIB, created=NOW - 500, opens=0) for number in range(9))).actions
-    assert explain(small.layout) == "first 4M on flash (1 stripe), rest on hdd (1 stripe)"
+    assert explain(small.layout) == "first 4M on flash (1 stripe), rest on hdd (default stripes)"
     covered = replace(ROOM, default_layouts={"/d": action.layout})
     assert planned(table(created=NOW - 500, opens=0), room=covered).actions == ()
     unknown = replace(ROOM, default_layouts={})

@@ -105,7 +105,7 @@ def test_large_files_keep_their_stripes(count: int) -> None:
     present = Layout((Component(pool="hdd", stripe_count=count, pattern="raid0,overstriped"),), composite=False)
     room = replace(ROOM, default_layouts={"/proj/in": present})
     (action,) = decide(FINDING, NOISE, [ACTIVITY], room, FlashSettings()).actions
-    assert f"-E -1 -C {count or 1} -p hdd" in " ".join(setstripe_arguments(action.layout))
+    assert [(part.stripe_count, part.overstriped) for part in action.layout.components] == [(1, False), (count, True)]
 
 
 def test_one_large_file_is_moved_whole_or_advised_about() -> None:
