@@ -90,7 +90,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
         reads = sum(load.reads for load in on_disk.values())
         operations = sum(load.bulk_operations for load in on_disk.values())
-        opens = job.opens / job.seconds
+        opens = max(job.opens - job.creates, 0.0) / job.seconds
         read_bytes = sum(load.read_bytes for load in on_disk.values()) / job.seconds
         per_open = read_bytes / opens if opens else float("inf")
         if (reads / job.seconds < edge(settings.enter_reads_per_second, view, POLICY.name, job.job)
@@ -101,8 +101,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         places = sorted(activities, key=lambda a: (-a.opens, a.directory))
         more = f" and {count_of(len(places) - 1, 'more directory', 'more directories')}" if len(places) > 1 else ""
         yield POLICY.finding(
-            view, f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
-            f"{more} and reads {binary_text(per_open)} of each; {percent(share)} of the bytes come from disks, at "
+            view, f"{quoted(job.job)} opens existing files {opens:.0f} times/s in {quoted(places[0].directory)}"
+            f"{more} and reads {binary_text(per_open)} each time; {percent(share)} of the bytes come from disks, at "
             f"{reads / job.seconds:.0f} reads/s",
             HotSmallFilesEvidence(
                 opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,

@@ -42,7 +42,7 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
     aggressor_read_share: float
     """Reads among the aggressor's bulk RPCs."""
     aggressor_files_per_second: float
-    """0 for I/O within large files."""
+    """Files closed, each as often as it was; 0 for I/O within large files."""
     aggressor_bytes_per_file: float
     """0 for I/O within large files."""
     device_time_share: float | None = None
@@ -109,7 +109,7 @@ CARRIED = {
 
 
 def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettings) -> str:
-    work = (f"accesses {suspect.files / suspect.seconds:.0f} files/s of {binary_text(suspect.bytes_per_file)}"
+    work = (f"accesses files {suspect.files / suspect.seconds:.0f} times/s, {binary_text(suspect.bytes_per_file)} each,"
             if is_small_files(suspect, settings.classes) else
             f"sends {suspect.total.bulk_operations / suspect.seconds:.0f} RPCs/s of "
             f"{binary_text(suspect.mean_rpc_bytes)}")
@@ -133,8 +133,8 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
     if isinstance(size, Refusal):
         return Plan((), (size.about(where),))
     on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
-    kept = 1 - min(activity.unlinks, activity.creates) / activity.creates if activity.creates else 1.0
-    files = evidence.aggressor_files_per_second * kept
+    opens = max(activity.creates + activity.opens, 1)  # of new and existing files
+    files = evidence.aggressor_files_per_second * max(activity.creates - activity.unlinks, 0) / opens
     growth = evidence.aggressor_bytes_per_file * files
     known = [each for each in activity.sizes if each > 0]  # bytes per file count what is read again, too
     stored = files * sum(known) / len(known) if len(known) >= sizing.MIN_SAMPLES else growth

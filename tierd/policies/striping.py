@@ -124,7 +124,7 @@ def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -
     in_pool = f" -p {quoted(pool)}" if pool else ""
     where = quoted(places[0]) if len(places) == 1 else "DIRECTORY"
     yield POLICY.finding(
-        view, f"{quoted(job.job)} has {files:.0f} small files a second on {used} targets; the busiest, "
+        view, f"{quoted(job.job)} closes {files:.0f} small files a second on {used} targets; the busiest, "
         f"{quoted(target)}, has {percent(share)} of their RPCs",
         {"small_file_share": share, "files_per_second": files, "targets_used": used}, job=job.job,
         targets=sorted(job.by_target), directories=places, subject=subject,

@@ -125,7 +125,7 @@ def reader(reads_s: float, size: float = 64 * KIB, targets: Sequence[str] = TARG
     each = 30 * reads_s / len(targets)
     loads = [JobLoad(t, "py.3", read_bytes=each * size, reads=each, writes=30 * writes_s / len(targets),
                      busy_usec=each * 9000) for t in targets]
-    return loads, NamespaceLoad("py.3", opens=30 * (reads_s if opens_s is None else opens_s))
+    return loads, NamespaceLoad("py.3", opens=30 * (reads_s if opens_s is None else opens_s) + 90, creates=90)
 
 
 def read_again(part: tuple[list[JobLoad], NamespaceLoad], opens: int = 12_000, creates: int = 0, active: bool = False,
@@ -139,7 +139,7 @@ def read_again(part: tuple[list[JobLoad], NamespaceLoad], opens: int = 12_000, c
 def test_small_files_read_again_and_again_from_disk_are_reported() -> None:
     (finding,) = read_again(reader(20))
     assert (finding.aggressor, finding.directories, finding.targets) == ("py.3", ("/sw/site-packages",), TARGETS)
-    assert "opens 20 existing files/s in /sw/site-packages and reads 64 KiB of each" in finding.sentence
+    assert "opens existing files 20 times/s in /sw/site-packages and reads 64 KiB each time" in finding.sentence
     assert round(finding.evidence.numbers()["usec_per_rpc"]) == 9000
     assert not finding.advice_only
 

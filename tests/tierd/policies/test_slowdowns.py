@@ -62,7 +62,7 @@ def test_a_finding_has_the_numbers_of_the_posterior() -> None:
 
 
 @pytest.mark.parametrize(("carrier", "words"), [
-    (Carrier.ARRIVAL, ", since m.2 started; m.2 accesses 20 files/s of 1 MiB on the same 4 targets; loss 23% to 44%"),
+    (Carrier.ARRIVAL, ", since m.2 started; m.2 accesses files 20 times/s, 1 MiB each, on the same 4 targets; loss"),
     (Carrier.LOAD, ", and less when m.2 does more; m.2 accesses"),
     (Carrier.HISTORY, ", alongside m.2, compared with Prometheus' history; m.2 accesses"),
     (Carrier.DEVICE_TIME, ", alongside m.2 (by device time alone); m.2 accesses"),

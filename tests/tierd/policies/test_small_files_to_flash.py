@@ -29,6 +29,7 @@ ROOM = Capacity(
 )
 ACTIVITY = DirectoryActivity("m.2", "/proj/in", creates=100, closes=100, sizes=(MIB,) * 100)
 READS = noise(aggressor_read_share=0.5)
+SHORT = replace(ROOM, avail_bytes={"flash": (10 << 30) + 400 * MIB, "hdd": 0})
 
 
 def decide(finding: Finding, evidence: NoisyNeighbourEvidence, activities: Sequence[DirectoryActivity],
@@ -45,6 +46,7 @@ def test_new_files_get_flash_and_files_that_nobody_reads_stay() -> None:
     (action,) = plan.actions
     assert (action.kind, action.directory) == ("set-default-layout", "/proj/in")
     assert " ".join(setstripe_arguments(action.layout)) == "-E 1M -c 1 -p flash -E -1 -c 1 -S 4M -p hdd"
+    assert decide(FINDING, NOISE, [replace(ACTIVITY, opens=100)], SHORT, FlashSettings()).actions, "half are new files"
 
 
 def test_files_the_job_reads_follow_those_known_to_be_read_first_then_the_youngest() -> None:
@@ -66,11 +68,10 @@ def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() ->
 
 
 @pytest.mark.parametrize(("room", "activity", "reason", "sentence"), [
-    (replace(ROOM, pools={"hdd": TARGETS}), ACTIVITY, Reason.NO_POOL, "pool 'flash' does not exist"),
     (replace(ROOM, pools={"flash": (), "hdd": TARGETS}), ACTIVITY, Reason.NO_POOL,
      "pool 'flash' does not exist or has no targets"),
     (replace(ROOM, default_layouts={}), ACTIVITY, Reason.NO_LAYOUT, "default layout could not be read"),
-    (replace(ROOM, avail_bytes={"flash": 10 << 30, "hdd": 0}), ACTIVITY, Reason.NO_ROOM, "GB free, and the job fills"),
+    (SHORT, ACTIVITY, Reason.NO_ROOM, "GB free, and the job fills"),
     (ROOM, replace(ACTIVITY, sizes=(MIB,) * 50 + (30 * MIB,) * 50), Reason.SIZES_MIXED, "would split"),
     (ROOM, replace(ACTIVITY, sizes=(1 << 30,) * 50), Reason.NOT_SMALL, "not small files"),
     (ROOM, replace(ACTIVITY, directory="[0x200000402:0x1:0x0]"), Reason.NO_PATH, "its path is not known"),

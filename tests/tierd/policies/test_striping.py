@@ -58,7 +58,7 @@ def small_files_on(targets: tuple[str, ...], files_per_second: float = 5, end: i
 
 def test_few_small_files_belong_on_one_target() -> None:
     (found,) = small_files_on(TARGETS)
-    assert found.sentence.startswith("m.2 has 5 small files a second on 4 targets; the busiest, lustre-OST0005, has")
+    assert found.sentence.startswith("m.2 closes 5 small files a second on 4 targets; the busiest, lustre-OST0005, has")
     assert (found.advice_only, found.advice[0].command) == (True, "lfs setstripe -c 1 -i 5 -p hdd /d")
 
 
