@@ -19,7 +19,7 @@ from tierd.clock import Clock
 from tierd.config.sense import ServerAccess
 from tierd.sense.counters import CounterTable, joined_tables
 from tierd.sense.exposition import MAX_ENTRIES, READ_COLLECTORS, SelectiveClient, reading_of
-from tierd.sense.http_client import HttpClient, SourceError, redacted
+from tierd.sense.http_client import HttpClient, SourceError, redacted, summary_of_errors
 from tierd.sense.readings import LONGEST_SECONDS, Reading, Stamp, without_targets
 from tierd.text import utc_text
 
@@ -80,8 +80,6 @@ class ParallelFetch(Generic[Found]):
             errors[url] = SourceError(f"{redacted(url)}: {type(error).__name__}: {error}")
 
 
-MAX_NAMED_ERRORS = 3
-"""Errors that one message has in full."""
 PROMPT_SECONDS = 0.25
 """Duration of a request up to which its middle is the time of counters that have none: 5% of a cycle of 5 s."""
 CLOCK_SLACK_SECONDS = 1.0
@@ -229,12 +227,6 @@ class HttpAnswers(ParallelFetch[Answer]):
             raise SourceError(f"{redacted(url)}: it does not show when it read its counters, and took "
                               f"{answered - asked:.1f} s: install a newer lustre-exporter there")
         return Answer(reading, asked, answered)
-
-
-def summary_of_errors(errors: Sequence[str]) -> str:
-    """The first few errors and the number of the others; "" without errors."""
-    more = f" (and {len(errors) - MAX_NAMED_ERRORS} more)" if len(errors) > MAX_NAMED_ERRORS else ""
-    return "; ".join(errors[:MAX_NAMED_ERRORS]) + more
 
 
 def scrape_fixed_list(urls: Sequence[str], clock: Clock, timeout_seconds: float) -> ExporterReadings:

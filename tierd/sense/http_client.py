@@ -44,6 +44,16 @@ class StatusError(SourceError):
         self.status = status
 
 
+MAX_NAMED_ERRORS = 3
+"""Errors that one message has in full."""
+
+
+def summary_of_errors(errors: Sequence[str]) -> str:
+    """The first few errors and the number of the others; "" without errors."""
+    more = f" (and {len(errors) - MAX_NAMED_ERRORS} more)" if len(errors) > MAX_NAMED_ERRORS else ""
+    return "; ".join(errors[:MAX_NAMED_ERRORS]) + more
+
+
 def read_secret(file: str, variable: str, environment: Mapping[str, str], what: str) -> str:
     """A password or token from a file, or else from an environment variable; "" if neither is configured. Line ends at
     the end of the file are removed. Raises SourceError naming the file or the variable.

@@ -44,6 +44,7 @@ from tierd.clock import Clock
 from tierd.sense.changelogs.packed import Records, packed_pieces
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
 from tierd.sense.changelogs.table import ActivityTable, Batch
+from tierd.sense.http_client import summary_of_errors
 from tierd.sense.paths import join
 from tierd.text import count_of, utc_text
 
@@ -70,11 +71,11 @@ MAX_READS = 64
 """Reads (some 1 MiB each) of one MDT in one call: an MDT that writes faster than tierd reads holds up no other."""
 READ_SECONDS = 5.0
 """Time after which the rest of an MDT's records is left for the next call, which continues there. A choice."""
+BEHIND_SECONDS = 60.0
+"""Age of the last record of a call that left some for the next one, with which the present is unknown. A choice."""
 LATE_SECONDS = 2.0
 """Time for a record to be written after one with a higher number was seen. An MDT thread needs some microseconds, or
 milliseconds if it waits for a disk. A choice."""
-GAPS_NAMED = 3
-"""Gaps of one MDT that a message names. A choice."""
 
 
 class _Later(NamedTuple):
@@ -143,7 +144,7 @@ class Follower:
         gaps, self._missed = self._missed, defaultdict(list)
         lost = {mdt: why for (mdt, by), why in sorted(self._lost.items())}  # one sentence for each MDT
         problems += [f"changelog of {mdt}: {why}" for mdt, why in lost.items()]
-        missing = [f"changelog of {mdt}: {first_of(whys)}" for mdt, whys in gaps.items()]
+        missing = [f"changelog of {mdt}: {summary_of_errors(whys)}" for mdt, whys in gaps.items()]
         if missing:
             raise MissingRecordsError("; ".join(missing), gaps.keys(), problems)
         if problems:
@@ -167,12 +168,13 @@ class Follower:
         before = self._later.pop(mdt, None)
         if before is not None and begun_at < before.seen_at:  # the clock was set back
             before = before._replace(seen_at=begun_at)
+        newest = begun_at
         for _ in range(self._max_reads):
             start = self._positions[mdt]
             behind = end = 0
             try:
                 for records in packed_pieces(self._read(mdt, start)):
-                    end, last = records.last_index, self._positions[mdt]
+                    newest, end, last = records.newest_time, records.last_index, self._positions[mdt]
                     if behind:  # of the rest, only the last index counts
                         continue
                     if end <= last:  # otherwise the same records would be read forever
@@ -181,7 +183,8 @@ class Follower:
                     behind = yield from self._up_to_missing(mdt, records, before, begun_at)
                     del records  # their memory is used for the next ones
             except (OSError, ValueError) as error:
-                problems.append(f"changelog of {mdt}: {error}{self._backlog(mdt)}")
+                left = self.recording.backlog(mdt, self._positions[mdt]) if self.recording is not None else ""
+                problems.append(f"changelog of {mdt}: {error}{left}")
                 if before is not None:
                     self._later[mdt] = before  # the wait goes on
                 return False
@@ -192,7 +195,9 @@ class Follower:
             if self._positions[mdt] == start:  # a read without records is the end
                 return True
             if not 0 <= self._clock.now() - begun_at < READ_SECONDS:
-                return False
+                break
+        if newest < begun_at - BEHIND_SECONDS:
+            problems.append(f"changelog of {mdt}: tierd is more than {BEHIND_SECONDS:.0f} s behind, and catches up")
         return False
 
     def _up_to_missing(self, mdt: str, records: Records, before: _Later | None,
@@ -220,15 +225,6 @@ class Follower:
                     return behind
                 self._missed[mdt].append(f"records {highest[at] + 1} to {behind - 1} are missing")
         return 0
-
-    def _backlog(self, mdt: str) -> str:
-        backlog = self.recording.backlog(mdt, self._positions[mdt]) if self.recording is not None else ""
-        return f"; {backlog}" if backlog else ""
-
-
-def first_of(gaps: Sequence[str]) -> str:
-    """The gaps of one MDT in a sentence. Beyond :data:`GAPS_NAMED`, only their number."""
-    return "; ".join(gaps[:GAPS_NAMED]) + (f"; and {len(gaps) - GAPS_NAMED} more" if len(gaps) > GAPS_NAMED else "")
 
 
 Answer = TypeVar("Answer")

@@ -115,12 +115,12 @@ class RecordingCheck:
         return f"whether {first_names(sorted(self.unchecked))} still records is not known: {whys}" if whys else ""
 
     def backlog(self, mdt: str, position: int) -> str:
-        """How many records an MDT has after a position, and how many it keeps, for people; "" if that is unknown."""
+        """How many records an MDT has after a position, and how many it keeps, as the end of a sentence."""
         state = self._states.get(f"{self._fsname}-{mdt}")
         if state is None or state.last_index is None or state.last_index < position:
             return ""
         kept = f", of {state.kept_records:,} that its users have not cleared" if state.kept_records is not None else ""
-        return f"{state.last_index - position:,} records are to be read{kept}"
+        return f"; {state.last_index - position:,} records are to be read{kept}"
 
     def has_written(self, mdt: str, index: int) -> bool:
         """Whether an MDT is known to have written a record of this index, or a later one."""

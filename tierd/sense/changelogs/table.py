@@ -102,6 +102,9 @@ class ActivityTable:
                         self._making.note(counted.fields, moved, moves)
             self.records_read += count
             self.oldest_time = min(self.oldest_time, oldest)
+            if oldest < self._marked_at - PAST_STEP_SECONDS:  # missed ones, which are not of these minutes
+                with self._lock:
+                    self._known.counts.past.clear()
             del batch  # its memory is used for the next one
 
     def tally(self) -> TallyContent:
@@ -123,8 +126,6 @@ class ActivityTable:
     def mark(self, now: float) -> None:
         """Begin a new period of recent activity every ``RECENT_SECONDS``. Call it in each cycle, before ``add``."""
         with self._lock:
-            if self.oldest_time < self._marked_at - PAST_STEP_SECONDS:  # missed ones, which are not of these minutes
-                self._known.counts.past.clear()
             if not 0 <= now - self._marked_at < RECENT_SECONDS:
                 self._marked_at = now
                 self._known.counts.mark()

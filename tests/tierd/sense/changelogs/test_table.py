@@ -332,13 +332,12 @@ def test_recent_activity_is_what_was_counted_since_the_oldest_time_that_is_kept(
 def test_records_that_were_missed_are_not_recent_activity() -> None:
     """Those of an hour without tierd are read after the first facts were collected."""
     table = ActivityTable(resolve)
-    for now, time, files in ((3600.0, 10, 5000), (3605.0, 3604, 7)):
-        table.recent(now)
-        table.mark(now)
-        made(table, time, files)
-    assert table.recent(3610.0) == ((), 0.0)
-    made(table, 3611, 3)
-    assert creates(table.recent(3615.0)) == {"m.2": 3}
+    table.recent(3600.0)
+    table.mark(3600.0)
+    made(table, 10, 5000)
+    assert table.recent(3605.0) == ((), 0.0)
+    made(table, 3606, 3)
+    assert creates(table.recent(3610.0)) == {"m.2": 3}
 
 
 def test_recent_activity_after_the_clock_was_set_back() -> None:
