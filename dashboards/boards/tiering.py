@@ -62,7 +62,7 @@ NOW = Row("Now", (
     stat("Queued moves", "Files queued for migration. The settings in [limits] set the pace.",
          Query(f"sum(tierd_waiting_moves{OF_FS})"), unit="short", steps=((None, GREEN), (10_000, YELLOW)), width=6,
          height=3),
-    stat("Unreadable sources", "Sources (counters, changelogs) that tierd cannot read. If not 0, tierd starts no new "
+    stat("Unreadable sources", "Counters, changelogs and opt-outs that tierd cannot read. If not 0, it starts no new "
          "acts.", Query(f"sum(tierd_source_blind{OF_FS})"), unit="short", steps=ANY_IS_BAD, width=6, height=3),
 ), empty=NO_TIERD)
 
