@@ -320,7 +320,7 @@ def test_files_outgrow_the_default_layout_of_their_own_time_only() -> None:
     grown(range(200, 240), RecordType.CREATE, 1095.0)
     grown(range(200, 202), RecordType.LAYOUT, 1096.0)
     (since,) = gather.gather(1120.0).directories
-    assert (since.creates, since.outgrown) == (40, 2)
+    assert (since.creates, since.outgrown, table.of_job("mpi.5", 0.0)[0].outgrown) == (40, 2, 2)
 
 
 @pytest.mark.parametrize(("nid", "asked"), [("", [{"j.1"}]), ("10.0.0.1@tcp", [])])

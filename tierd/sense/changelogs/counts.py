@@ -168,6 +168,7 @@ class CountTable:
 
     def begin_again(self, numbers: Ints) -> None:
         """Count these from now on: what they counted is not part of any increase."""
+        self.counted[numbers, OUTGROWN] = 0  # of another layout
         for _, taken in self.past:
             taken.resize((len(self.clients), len(COUNTED)), refcheck=False)  # what was added since was 0
             taken[numbers] = self.counted[numbers]
