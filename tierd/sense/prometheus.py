@@ -3,15 +3,14 @@
 Counters are queried as raw samples with their timestamps (a range selector in an instant query), not as rates. So
 windows are as exact as from the exporters themselves. An answer with warnings is partial and is not used.
 
-Prometheus scrapes exporters at different moments. A reading is of one moment: the last scrape of the target whose
-last scrape is the oldest. Counters of the other targets are interpolated linearly between two samples.
+Prometheus scrapes exporters at different moments. A reading has the last scrape of each target, with its time, and the
+next one comes when all targets have been scraped again.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,7 +19,6 @@ from urllib.parse import urlencode
 
 from tierd.clock import Clock
 from tierd.config.sense import PrometheusSettings
-from tierd.loads import Pair
 from tierd.sense.exposition import (
     CHANGELOG_FAMILIES,
     CHANGELOG_RECORDS,
@@ -183,138 +181,84 @@ class Series(NamedTuple):
     """Samples in the order of time."""
 
 
-class _Scrapes(NamedTuple):
-    """Origin and times of the scrapes of a target."""
+class Scrape(NamedTuple):
+    """The last scrape of a target."""
 
+    time: float
     origin: Origin
-    times: Sequence[float]
 
 
-def oldest_last_scrape(about: Iterable[Series]) -> tuple[float, str]:
-    """Time of the oldest last scrape over all targets, and its target; 0 and "" without targets."""
-    scrapes = _scrapes(about)
-    oldest = min(scrapes, key=lambda target: (scrapes[target].times[-1], target), default="")
-    return (scrapes[oldest].times[-1] if oldest else 0.0), oldest
+def last_scrapes(about: Iterable[Series]) -> dict[str, Scrape]:
+    """The last scrape of each target. After a failover, samples of the old server remain for a while."""
+    return {target_of(one.labels): Scrape(one.points[-1][0], origin_of(one.labels)) for one in sorted(
+        (one for one in about if one.points and one.name in TARGET_FAMILIES and "target" in one.labels),
+        key=lambda one: (one.points[-1][0], origin_of(one.labels)))}
 
 
-def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
-    """The reading at the time of ``oldest_last_scrape``. Raises ValueError for a duplicate series. ``about`` has the
-    series of whole targets, ``jobs`` the series of jobs on targets.
+def newest_reading(about: Sequence[Series], jobs: Iterable[Series]) -> Reading:
+    """What the last scrape of each target showed. Raises ValueError for a duplicate series. ``about`` has the series of
+    whole targets, ``jobs`` the series of jobs on targets.
     """
+    scrapes, view, lost = last_scrapes(about), ExporterView(), set[str]()
+    view.targets.update(scrapes)
+    for series in jobs:
+        target, job = target_of(series.labels), series.labels.get(JOBID)  # Prometheus stores no empty label
+        # not those of the target's previous server and of a second scrape configuration
+        if not series.points or job is None or target not in scrapes or origin_of(
+                series.labels) != scrapes[target].origin:
+            continue
+        if series.points[-1][0] < scrapes[target].time:
+            lost.add(target)
+        else:
+            view.put(view.row(target, job), series.name, tail_of(series.labels), series.points[-1][1])
+    # the servers' own times are exact; that of a scrape does instead
+    stamps = {target: Stamp("prometheus", scrape.time) for target, scrape in scrapes.items()}
     whole = sorted((series for series in about if series.points and "target" in series.labels),
                    key=lambda series: series.points[-1][0])
-    scrapes, (time, _) = _scrapes(whole), oldest_last_scrape(whole)
-    collected = ExporterView()
-    collected.targets.update(scrapes)
-    # not those of the target's previous server and of a second scrape configuration, nor those without a job:
-    # Prometheus stores no empty label
-    own = [(target, job, series) for series in jobs if series.points
-           and (target := target_of(series.labels)) in scrapes and (job := series.labels.get(JOBID)) is not None
-           and origin_of(series.labels) == scrapes[target].origin]
-    begun: dict[Pair, float] = {}
-    for target, job, series in own:
-        begun[target, job] = min(series.points[0][0], begun.get((target, job), math.inf))
-    # the kernel before 2.17 skips entries while it drops others, and a new one may be an old one with another name
-    lost = {target for target, _, series in own if series.points[-1][0] < scrapes[target].times[-1]}
-    complete = _complete_scrapes(whole, {target: seen for target, seen in scrapes.items() if target not in lost})
-    for target, job, series in own:
-        points, times = series.points, scrapes[target].times
-        begins = bisect_left(times, begun[target, job])
-        if begins and times[begins:begins + 1] == [points[0][0]] and (target, times[begins - 1]) in complete:
-            points = [(times[begins - 1], 0.0), *points]
-        value = value_at(points, time, times)
-        if value is not None:
-            collected.put(collected.row(target, job), series.name, tail_of(series.labels), value)
-    for target, (_, times) in scrapes.items():
-        if (target, times[max(0, bisect_right(times, time) - 1)]) in complete:
-            collected.gauges[target][HIDDEN_JOBS[0]] = 0.0
     for series in whole:  # sorted by time: the newest value wins
         target, (at, last) = target_of(series.labels), series.points[-1]
-        if series.name in CONDITION_FAMILIES and time - at < _GAUGE_SECONDS:
-            collected.gauges[target][series.name] = last
-        elif series.name in DEVICE_FAMILIES:
-            collected.devices[series.name][target] = last
-    _changelogs(whole, collected)
-    return collected.reading(time, _stamps(whole, scrapes, time))
+        if series.name in DEVICE_FAMILIES:
+            view.devices[series.name][target] = last
+        if (scrape := scrapes.get(target)) is None:
+            continue
+        if series.name in CONDITION_FAMILIES and scrape.time - at < _GAUGE_SECONDS:
+            view.gauges[target][series.name] = last
+        if scrape != (at, origin_of(series.labels)):
+            continue
+        # the kernel before 2.17 skips entries while it drops others, and a new one may be an old one with another name
+        if series.name in HIDDEN_JOBS and target not in lost:
+            view.gauges[target][series.name] = last
+        elif series.name == READ_AT and not _clock_was_set(series.points):
+            stamps[target] = Stamp(f"{scrape.origin[0]}", last)
+    _put_changelogs(whole, view)
+    return view.reading(min((scrape.time for scrape in scrapes.values()), default=0.0), stamps)
 
 
 CLOCK_STEP_SECONDS = 10.0
 """Difference between the times of two scrapes and of two readings that shows that a clock was set. A scrape takes less:
 this is the usual timeout."""
+_GAUGE_SECONDS = 90.0
+"""Conditions older than the counters by more than this are ignored."""
 
 
-def _stamps(about: Iterable[Series], scrapes: Mapping[str, _Scrapes], time: float) -> dict[str, Stamp]:
-    """When the counters at a time were read. Both are interpolated in the same way, so that their rates are exact."""
-    found = {}
-    for one in about:
-        seen = scrapes.get(target_of(one.labels)) if one.name == READ_AT else None
-        if (seen is not None and seen.origin == origin_of(one.labels)
-                and not any(abs((later - at) - (value - before)) > CLOCK_STEP_SECONDS
-                            for (at, before), (later, value) in pairwise(one.points))):
-            seconds = value_at(one.points, time, seen.times)
-            if seconds is not None:
-                found[target_of(one.labels)] = Stamp(f"{seen.origin[0]}", seconds)
-    return found
+def _clock_was_set(read_at: Sequence[Point]) -> bool:
+    return any(abs((later - at) - (value - before)) > CLOCK_STEP_SECONDS
+               for (at, before), (later, value) in pairwise(read_at))
 
 
-def _complete_scrapes(about: Iterable[Series], scrapes: Mapping[str, _Scrapes]) -> set[tuple[str, float]]:
-    """Targets, and times of scrapes that have all their jobs."""
-    own = [(target, one.points) for one in about if one.name in HIDDEN_JOBS
-           and (target := target_of(one.labels)) in scrapes and scrapes[target].origin == origin_of(one.labels)]
-    return {(target, at) for target, points in own for at, _ in points} - {
-        (target, at) for target, points in own for at, hidden in points if hidden}
-
-
-def _changelogs(about: Iterable[Series], collected: ExporterView) -> None:
+def _put_changelogs(about: Iterable[Series], view: ExporterView) -> None:
     """Changelog users and masks of the last scrape. A user missing from it is no longer registered."""
     series = [one for one in about if one.name in CHANGELOG_FAMILIES]
     last = {target_of(one.labels): one.points[-1][0] for one in series if one.name == CHANGELOG_RECORDS}
     for one in series:  # series of the target's previous server come first, and are older
         target = target_of(one.labels)
         if one.points[-1][0] == last.get(target):
-            collected.put_changelog(target, one.name, one.labels, one.points[-1][1])
-
-
-_GAUGE_SECONDS = 90.0
-"""Conditions older than the counters by more than this are ignored."""
+            view.put_changelog(target, one.name, one.labels, one.points[-1][1])
 
 
 def origin_of(labels: Mapping[str, str]) -> Origin:
     """Which scrape of which exporter gave a series."""
     return tuple(sorted([label for label in labels.items() if label[0] not in _OURS])), labels.get("job", "")
-
-
-def _scrapes(series: Iterable[Series]) -> dict[str, _Scrapes]:
-    """The origin that scraped each target last. After a failover, samples of the old server remain for a while."""
-    ordered = sorted(((one.points[-1][0], origin_of(one.labels), one) for one in series
-                      if one.points and one.name in TARGET_FAMILIES and "target" in one.labels),
-                     key=lambda each: each[:2])
-    return {target_of(one.labels): _Scrapes(origin, [at for at, _ in one.points]) for _, origin, one in ordered}
-
-
-def value_at(points: Sequence[Point], time: float, scrapes: Sequence[float]) -> float | None:
-    """A counter at a time between two samples; None if the series begins later, or has ended.
-
-    >>> points = [(10.0, 100.0), (20.0, 200.0)]
-    >>> value_at(points, 15.0, [10.0, 20.0]), value_at(points, 20.0, [10.0, 20.0])
-    (150.0, 200.0)
-    >>> value_at(points, 5.0, [0.0, 10.0]), value_at(points, 30.0, [10.0, 20.0, 30.0])
-    (None, None)
-
-    If the next sample is lower, the counter restarted at an unknown time in between. It counts as unchanged until then.
-
-    >>> value_at([(10.0, 100.0), (20.0, 3.0)], 19.0, [10.0, 20.0])
-    100.0
-    """
-    after = bisect_right(points, (time, float("inf")))
-    if not after:
-        return None
-    at, value = points[after - 1]
-    if after == len(points):
-        last_scrape = scrapes[max(0, bisect_right(scrapes, time) - 1)]
-        return value if at >= last_scrape else None
-    next_at, next_value = points[after]
-    return value if next_value < value else value + (next_value - value) * (time - at) / (next_at - at)
 
 
 class PrometheusCounters:
@@ -324,19 +268,24 @@ class PrometheusCounters:
         self._api = api
         self._stale_seconds = stale_seconds
         self._last: Reading | None = None
-        """The last reading, used until the next scrape: querying the many series of jobs again gives nothing new."""
+        """The last reading, used until all its targets were scraped again."""
+        self._times: Mapping[str, float] = {}
+        """When each of them was scraped for it."""
 
     def __call__(self) -> Reading:
-        """Counters as of the last scrape of all targets. Raises SourceError."""
+        """Counters as of the last scrape of each target. Raises SourceError."""
         now = self._api.clock.now()
         try:
             about = self._series((*CONDITION_FAMILIES, *TARGET_FAMILIES, READ_AT, *CHANGELOG_FAMILIES,
                                   *DEVICE_FAMILIES, *HIDDEN_JOBS), (), now)
-            time, oldest = oldest_last_scrape(about)
-            if oldest and now - time > self._stale_seconds:
-                raise SourceError(f"{oldest} was last scraped {now - time:.0f} s ago: incomplete counters are not used")
-            if self._last is None or self._last.time != time:
-                self._last = merged_reading(about, self._jobs(about, now))
+            times = {target: scrape.time for target, scrape in last_scrapes(about).items()}
+            oldest = min(times, key=lambda target: (times[target], target), default="")
+            if oldest and now - times[oldest] > self._stale_seconds:
+                raise SourceError(f"{oldest} was last scraped {now - times[oldest]:.0f} s ago: incomplete counters are "
+                                  "not used")
+            if self._last is None or all(time > self._times.get(target, self._last.time)
+                                         for target, time in times.items()):
+                self._last, self._times = newest_reading(about, self._jobs(about, now)), times
         except ValueError as error:
             raise self._api.error(f"invalid data: {error}") from error
         return self._last

@@ -1,6 +1,6 @@
 """The query API: answers that are bad in all ways, from a server on loopback; then a real Prometheus."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,7 @@ from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings
 from tierd.sense.http_client import HttpClient, SourceError
-from tierd.sense.prometheus import (
-    PrometheusCounters,
-    QueryApi,
-    Series,
-    merged_reading,
-    oldest_last_scrape,
-    series_of,
-    value_at,
-)
+from tierd.sense.prometheus import PrometheusCounters, QueryApi, Series, newest_reading, series_of
 from tierd.sense.readings import ChangelogState, Reading, window
 
 
@@ -49,34 +41,39 @@ def written(job_id: str, *points: tuple[float, float], **more: str) -> Series:
     return Series("lustre_job_write_bytes_total", labels(jobid=job_id, **more), points)
 
 
-def test_a_reading_is_of_the_moment_all_targets_are_known() -> None:
+def test_a_reading_has_the_last_scrape_of_each_target_with_its_time() -> None:
+    read_at = [Series("lustre_jobs_read_timestamp_seconds", labels(), [(0, 700.0), (10, 710.0), (20, last)])
+               for last in (719.5, 740.0)]
     of_both = [*about("OST0000", 0, 10, 20), *about("OST0001", 4, 14)]
-    jobs = [written("j", (0, 0.0), (10, 100.0), (20, 300.0)), written("j", (4, 50.0), (14, 80.0), target="OST0001")]
-    reading = merged_reading(of_both, jobs)
-    assert (reading.time, oldest_last_scrape(of_both)) == (14, (14, "l-OST0001"))
-    assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 180.0}
-    assert reading.jobs["l-OST0001", "j"].sums == {"write_bytes": 80.0}
-    assert reading.conditions == {}
+    jobs = [written("j", (0, 0.0), (10, 100.0), (20, 300.0)), written("j", (4, 50.0), (14, 80.0), target="OST0001"),
+            written("ended", (0, 5.0), (10, 9.0))]
+    exact, clock_was_set = (newest_reading([*of_both, each], jobs) for each in read_at)
+    assert exact.time == clock_was_set.time == 14
+    assert {pair: entry.sums for pair, entry in exact.jobs.items()} == {
+        ("l-OST0000", "j"): {"write_bytes": 300.0}, ("l-OST0001", "j"): {"write_bytes": 80.0}}
+    assert [each.stamps["l-OST0000"].seconds for each in (exact, clock_was_set)] == [719.5, 20]
+    assert exact.stamps["l-OST0000"].clock != clock_was_set.stamps["l-OST0000"].clock
+    assert exact.conditions == {}
 
 
 def test_a_job_without_a_name_is_not_named_after_the_scrape() -> None:
     """Prometheus stores no empty label."""
     nameless = Series("lustre_job_write_bytes_total", labels(), [(10, 7.0)])
-    assert merged_reading(about("OST0000", 10), [nameless]).jobs.keys() == set()
-    assert merged_reading(about("OST0000", 10), [nameless, written("j", (10, 1.0))]).jobs.keys() == {("l-OST0000", "j")}
+    assert newest_reading(about("OST0000", 10), [nameless]).jobs.keys() == set()
+    assert newest_reading(about("OST0000", 10), [nameless, written("j", (10, 1.0))]).jobs.keys() == {("l-OST0000", "j")}
 
 
 def test_after_a_failover_the_new_server_counts() -> None:
     old, new = about("OST0000", 0, 10), about("OST0000", 20, 30, instance="oss2:9169")
-    reading = merged_reading([*old, *new], [written("j", (0, 7.0), (10, 9.0)),
-                                       written("j", (20, 1.0), (30, 2.0), instance="oss2:9169")])
+    reading = newest_reading([*old, *new], [written("j", (0, 7.0), (10, 9.0)),
+                                            written("j", (20, 1.0), (30, 2.0), instance="oss2:9169")])
     assert reading.time == 30
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.0}
 
 
 def test_a_target_scraped_by_two_configurations_counts_once() -> None:
     twice = [*about("OST0000", 0, 10), *about("OST0000", 5, 15, job="again")]
-    reading = merged_reading(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
+    reading = newest_reading(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.5}
 
 
@@ -85,22 +82,20 @@ def test_a_target_scraped_by_two_configurations_counts_once() -> None:
 def test_a_new_job_counts_from_the_last_scrape_with_all_jobs(hidden: float, old: tuple[int, ...],
                                                              loads: dict[str, float]) -> None:
     """At the end: a scrape has skipped an old one; and an old one may have got another name."""
-    def at(*times: float, more: Sequence[Series] = ()) -> Reading:
+    def at(*times: float) -> Reading:
         points = {"old": [(at, 9.0) for at in old if at <= times[-1]], "new": [(20, 40.0)][:times[-1] == 20]}
         jobs = [Series("lustre_job_operations_total", labels(jobid=job, operation="write"), points[job])
                 for job in points]
-        return merged_reading([*about("OST0000", *times), *more, Series("lustre_jobs_idle", labels(), [
+        return newest_reading([*about("OST0000", *times), Series("lustre_jobs_idle", labels(), [
             (at, hidden) for at in times])], jobs)
 
     assert {job: load.writes for (_, job), load in window(at(0, 10), at(0, 10, 20)).loads.items()} == loads
-    between = at(0, 10, 20, more=about("OST0001", 4, 14)).jobs.get(("l-OST0000", "new"))
-    assert (between and between.samples) == (None if hidden or old == (0, 10) else {"write": 16.0})
 
 
 def test_the_newest_condition_counts() -> None:
     series = [*about("OST0000", 0, 10), Series("lustre_ost_degraded", labels(), [(0, 0.0), (10, 1.0)]),
               Series("lustre_jobs", labels("MDT0000"), [(10, 1.0)])]
-    reading = merged_reading(series, [])
+    reading = newest_reading(series, [])
     assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery status unknown"}
 
 
@@ -110,17 +105,8 @@ def test_a_changelog_user_missing_from_the_last_scrape_is_not_registered() -> No
 
     series = [*about("MDT0000", 0, 10), log("records_total", 0, 10), log("user_behind_records", 0, user="cl1"),
               log("user_behind_records", 0, 10, user="cl2"), log("mask_info", 10, mask="MARK,CREAT")]
-    assert merged_reading(series, []).changelogs == {
+    assert newest_reading(series, []).changelogs == {
         "l-MDT0000": ChangelogState(10, frozenset({"cl2"}), frozenset({"MARK", "CREAT"}), 10)}
-
-
-@given(st.lists(st.integers(0, 10**9), min_size=2, max_size=10), st.floats(0, 100))
-def test_between_samples_no_counter_leaves_its_neighbours(values: list[int], time: float) -> None:
-    points = [(10.0 * n, float(value)) for n, value in enumerate(values)]
-    found = value_at(points, time, [at for at, _ in points])
-    if found is not None and time <= points[-1][0]:
-        around = [value for at, value in points if time - 10 <= at <= time + 10]
-        assert min(around) <= found <= max(around)
 
 
 def fetch(url: str) -> PrometheusCounters:
@@ -174,14 +160,17 @@ def test_infos_are_no_warnings_and_targets_are_queried_in_batches() -> None:
     assert "time=1795000000.000&timeout=5s" in server.requests[1]
 
 
-def test_jobs_are_not_requested_again_before_the_next_scrape() -> None:
-    later = {**RECENT, "values": [*RECENT["values"], [NOW - 1, "1"]]}
-    with liar([matrix(RECENT), matrix(), matrix(RECENT), matrix(later), matrix()]) as server:
+def test_a_reading_stays_until_all_its_targets_are_scraped_again() -> None:
+    def scraped(*last: float) -> Behave:
+        return matrix(*({"metric": {**RECENT["metric"], "target": f"OST{number:04x}"}, "values": [[NOW - 20, "1"], [
+            NOW - at, "1"]]} for number, at in enumerate(last)))
+
+    with liar([scraped(5, 9), matrix(), scraped(5, 9), scraped(1, 9), scraped(1, 4), matrix()]) as server:
         read = fetch(server.url)
-        assert read() is read()
-        assert len(server.requests) == 3
-        assert read().time == NOW - 1
-        assert len(server.requests) == 5
+        assert read() is read() is read()
+        assert len(server.requests) == 4
+        assert read().time == NOW - 4
+        assert len(server.requests) == 6
 
 
 @given(st.recursive(

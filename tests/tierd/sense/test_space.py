@@ -22,7 +22,7 @@ from tierd.daemon.metrics import MetricsContext, registry
 from tierd.model import Action, PoolPair
 from tierd.refusal import Reason
 from tierd.sense import parameters, space
-from tierd.sense.prometheus import Series, merged_reading
+from tierd.sense.prometheus import Series, newest_reading
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
 from tierd.sense.space import PoolMedia
@@ -75,7 +75,7 @@ def test_a_pool_of_which_one_server_does_not_answer_is_what_the_others_report(
 def test_prometheus_reports_devices() -> None:
     about = [Series("lustre_jobs", {"fs": "l", "target": "OST0000"}, ((10.0, 0.0),)),
              Series("lustre_osd_nonrotational", {"fs": "l", "target": "OST0000"}, ((9.0, 1.0), (10.0, 0.0)))]
-    assert merged_reading(about, []).is_flash == {"l-OST0000": False}
+    assert newest_reading(about, []).is_flash == {"l-OST0000": False}
 
 
 def test_parameter_files_report_devices(tmp_path: Path) -> None:
