@@ -108,9 +108,8 @@ class Migration(Copy):
     def _change_mirrors(self, client: Client, actor: Actor, inode: Inode, start_seconds: float) -> Steps[None]:
         """Resynchronise the mirrors, or keep only the one with the wanted layout, which is first made in sync."""
         assert inode.layout is not None
-        groups = layouts.mirrors_of(inode.layout)
-        kept = next((number for number, parts in groups.items() if same_shape(Layout(tuple(parts)), self.layout)), None)
-        if self.layout.mirror_count > 1 or (kept is not None and layouts.is_stale(groups[kept])):
+        kept = self._kept(inode.layout)
+        if self.layout.mirror_count > 1 or (kept and layouts.is_stale(kept)):
             resync = Resync(self.path)
             yield from resync.steps(client, actor, start_seconds)
             self.copied_bytes += resync.copied_bytes
@@ -118,14 +117,19 @@ class Migration(Copy):
             return
         yield client.jitter(start_seconds)
         check_movable(inode)
-        if kept is None or layouts.is_stale(layouts.mirrors_of(inode.layout)[kept]):
+        if not (kept := self._kept(inode.layout)) or layouts.is_stale(kept):
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)
         yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
         check_movable(inode)  # again: the request took time
-        removed = Layout(tuple(part for part in inode.layout.components if part.mirror_id != kept))
-        inode.layout = layouts.with_one_mirror(inode.layout, kept)
+        number = kept[0].mirror_id
+        removed = Layout(tuple(part for part in inode.layout.components if part.mirror_id != number))
+        inode.layout = layouts.with_one_mirror(inode.layout, number)
         client.record(RecordType.LAYOUT, inode, actor, parent=inode.parent)
         client.engine.after(client.jitter(0.5), client.servers.placement.release, removed)
+
+    def _kept(self, present: Layout) -> tuple[Component, ...]:
+        """The mirror with the wanted layout; empty without one."""
+        return next((parts for parts in mirrors(present) if same_shape(Layout(parts), self.layout)), ())
 
     def _resync_on_mdt(self, client: Client, actor: Actor, inode: Inode) -> Steps[None]:
         """Write the part of the file for the MDT from the old layout, which is still the only one in sync."""
@@ -218,9 +222,9 @@ class Resync(Copy):
             yield from client.mdcs[inode.mdt_index].ask("close", actor.job_id)
             client.record(RecordType.CLOSE, inode, actor, LEASE_FLAGS)
 
-    def _copy(self, client: Client, actor: Actor, inode: Inode, parts: list[Component]) -> Steps[None]:
+    def _copy(self, client: Client, actor: Actor, inode: Inode, parts: tuple[Component, ...]) -> Steps[None]:
         shadow = Inode(inode.fid, inode.mdt_index, None, inode.name, client.time)
-        shadow.layout = client.servers.placement.reach(Layout(tuple(parts)), max(inode.size_bytes, 1))
+        shadow.layout = client.servers.placement.reach(Layout(parts), max(inode.size_bytes, 1))
         assert inode.layout is not None
         new = {part.component_id: part for part in shadow.layout.components}
         whole = tuple(new.get(part.component_id, part) for part in inode.layout.components)
@@ -228,7 +232,5 @@ class Resync(Copy):
         yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), shadow, self)
 
 
-def _stale_mirrors(layout: Layout | None) -> list[list[Component]]:
-    if layout is None or layout.mirror_count == 1:
-        return []
-    return [parts for parts in layouts.mirrors_of(layout).values() if layouts.is_stale(parts)]
+def _stale_mirrors(layout: Layout | None) -> list[tuple[Component, ...]]:
+    return [parts for parts in mirrors(layout) if layouts.is_stale(parts)] if layout is not None else []

@@ -328,8 +328,7 @@ class DataPath:
 
     def _component_end(self, layout: Layout, offset: int, end: int) -> int:
         for part in layouts.mirror_to_write(layout, self._osts).components:
-            inside = part.extent_start <= offset and (part.extent_end is None or offset < part.extent_end)
-            if inside and "extension" not in part.flags:
+            if part.extent_start <= offset and (part.extent_end is None or offset < part.extent_end):
                 return end if part.extent_end is None else min(end, part.extent_end)
         return end
 

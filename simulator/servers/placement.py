@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject
-from simulator.servers.layouts import extended
 from simulator.servers.ost import Ost
 
 ROOM_BYTES_MIN = 4 << 20
@@ -53,7 +52,7 @@ def without_objects(template: Layout) -> tuple[Component, ...]:
     """Components of a new file before any of them has objects."""
     return tuple(
         replace(given, stripe_size=given.stripe_size or DEFAULT_STRIPE_BYTES, objects=(),
-                flags=tuple(flag for flag in given.flags if flag in ("prefer", "extension")),
+                flags=tuple(flag for flag in given.flags if flag == "prefer"),
                 component_id=number if template.composite else 0)
         for number, given in enumerate(template.components, start=1))
 
@@ -85,9 +84,8 @@ class Placement:
 
     def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None, job_id: str = "") -> Layout:
         """Return the layout with objects for all components of a write up to an offset. Raises OSError ENOSPC. ``only``
-        is the mirror that the write uses. A self-extending component grows while its targets have space.
+        is the mirror that the write uses.
         """
-        layout = extended(layout, end_bytes, self._room)
         touched = {part.component_id for part in (only or layout).components}
         wanted = [part.component_id in touched and _missing(part, end_bytes) for part in layout.components]
         parts = self._with_objects(layout.components, wanted, job_id)
@@ -123,14 +121,6 @@ class Placement:
         objects = tuple(StripeObject(ost.index, ost.create_object(job_id).fid) for ost in targets)
         return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool, ost_list=(),
                        flags=("init", *part.flags), objects=objects)  # fmt: skip
-
-    def _room(self, part: Component) -> int:
-        """Free space of the fullest target of a component."""
-        osts = [self._osts[stripe.ost_index] for stripe in part.objects]
-        if not osts:
-            members = self._pools[part.pool] if part.pool else range(len(self._osts))
-            return max((self._osts[i].store.avail_bytes for i in members), default=0)
-        return min(ost.store.avail_bytes for ost in osts)
 
     def _pool(self, name: str) -> str:
         """Pool that is used for a requested pool: the spill target while the requested one is above its threshold."""
@@ -215,7 +205,7 @@ class Placement:
 
 
 def _missing(part: Component, end_bytes: int) -> bool:
-    return part.extent_start < end_bytes and "init" not in part.flags and "extension" not in part.flags
+    return part.extent_start < end_bytes and "init" not in part.flags
 
 
 def is_instantiated(layout: Layout, end_bytes: int) -> bool:

@@ -56,10 +56,6 @@ SPECIAL = st.sampled_from([
     Layout((Component(0, MIB, pattern="mdt"), Component(MIB, None, "a"))),
     Layout((Component(pool="b", stripe_count=5, stripe_size=MIB, pattern="raid0,overstriped"),), composite=False),
     Layout((Component(pool="a", mirror_id=1), Component(pool="b", mirror_id=2, flags=("prefer",))), mirror_count=2),
-    Layout((
-        Component(0, MIB, "a"), Component(MIB, 8 * MIB, "a", flags=("extension",), extension_size=MIB),
-        Component(8 * MIB, None, "b"),
-    )),
 ])  # fmt: skip
 TROUBLE = st.sampled_from([
     (), (Event(2.0, "failover", {"target": "OST0001", "seconds": 1.5}),),

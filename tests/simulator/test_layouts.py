@@ -131,24 +131,6 @@ def test_a_resync_gives_way_to_a_writer() -> None:
     assert any("stale" in part.flags for part in inode.layout.components)
 
 
-def extending() -> Layout:
-    return Layout((
-        Component(0, 2 * MIB, "flash"),
-        Component(2 * MIB, 64 * MIB, "flash", flags=("extension",), extension_size=2 * MIB),
-        Component(64 * MIB, None, "hdd"),
-    ))  # fmt: skip
-
-
-def test_without_free_space_the_next_component_continues() -> None:
-    cluster = Cluster(bed())
-    for ost in cluster.osts[:2]:
-        ost.store.withheld_bytes = ost.store.space().avail_bytes - 5 * MIB
-    inode = written(cluster, extending(), MIB, MIB, 6 * MIB)
-    assert inode.layout.components[-1].pool == "hdd"
-    assert inode.layout.components[-1].extent_start < 64 * MIB
-    assert inode.size_bytes == 8 * MIB
-
-
 def test_a_pool_spills_when_it_is_full_enough() -> None:
     cluster = Cluster(bed(spills={"flash": Spill("hdd", 50.0)}))
     assert pools(written(cluster, Layout((Component(pool="flash"),), composite=False), 4096)) == ["flash"]
