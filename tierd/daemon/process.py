@@ -82,7 +82,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     mover: Mover = engine if settings.movers.at_once == 1 else ParallelMover(
         engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
     http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
-    clients = {THIS_NODE: nodes.mounts_of_node(tree),
+    clients = {THIS_NODE: lambda pools: nodes.read_mounts(tree, pools),
                **{url: nodes.mounts_of_exporter(url, http) for url in sense.clients}}
     servers = {THIS_NODE: lambda _: nodes.read_disks(tree),
                **{url: nodes.disks_of_exporter(url, http) for url in sense.exporters}}

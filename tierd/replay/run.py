@@ -5,7 +5,7 @@ Time is the tape's: each snapshot is one cycle. Changelog records are read with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,13 +17,13 @@ from tierd.daemon.answers import to_json
 from tierd.daemon.status import action_answer, finding_answer
 from tierd.detect import attribution
 from tierd.engine import Engine
-from tierd.model import Action, ClientLoad, Facts, Finding, TargetFill
+from tierd.model import Action, Facts, Finding, TargetFill
 from tierd.refusal import Refusal
-from tierd.sense import nodes, parameters
+from tierd.sense import parameters
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FillRates
 from tierd.sense.metadata import UnlistedJobs
-from tierd.sense.nodes import client_load
+from tierd.sense.nodes import Counters, Turn, client_loads, read_mounts
 from tierd.sense.readings import Reading, window
 from tierd.sense.tape import Tape
 from tierd.structs import json_text
@@ -37,22 +37,19 @@ class TapeFacts:
         self._tape = tape
         self._table = table
         self._growth = FillRates()
-        self._before: dict[str, tuple[float, ClientLoad]] = {}
+        self._before: tuple[float, Mapping[str, Counters]] = 0.0, {}
+        """Time and counters of the mounts of the snapshot before."""
 
     def __call__(self, tree: Tree, time: float) -> Facts:
         latest, latest_seconds = self._table.latest(time)
         directories, seconds = self._table.recent(time)
         room = parameters.pool_capacity(tree)
         pool_of = {target: pool for pool, targets in room.pools.items() for target in targets}
-        loads = []
-        for counters in nodes.read_mounts(tree, pool_of):
-            earlier = self._before.get(counters.mount)
-            if earlier is not None:
-                loads.append(client_load(earlier[1], counters, time, time - earlier[0]))
-            self._before[counters.mount] = time, counters
+        (then, before), now = self._before, read_mounts(tree, pool_of)
+        self._before = time, now
         spaces = ((target, space_of(tree, f"obdfilter/{target}")) for target in tree.devices("obdfilter"))
         return Facts(
-            clients=tuple(load for load in loads if load is not None), pools=room.pools,
+            clients=tuple(client_loads(Turn(parameters.THIS_NODE, before, now, time, time - then))), pools=room.pools,
             fill=self._growth.measured({t: TargetFill(s.size_bytes, s.avail_bytes) for t, s in spaces
                                         if s.size_bytes and s.avail_bytes}, time),
             directories=directories, directory_seconds=seconds, latest_directories=latest,

@@ -33,7 +33,7 @@ from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.exporters import Answer, ExporterReadings
 from tierd.sense.http_client import SourceError
-from tierd.sense.nodes import DiskCounters, DiskPoller, PoolOfTarget, read_disks
+from tierd.sense.nodes import Counters, DiskPoller, PoolOfTarget, read_disks
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
 from tierd.sense.space import PoolMedia
@@ -79,7 +79,7 @@ def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
     return read
 
 
-def disks_of_servers(cluster: Cluster, root: Path, _: PoolOfTarget) -> dict[str, DiskCounters]:
+def disks_of_servers(cluster: Cluster, root: Path, _: PoolOfTarget) -> dict[str, Counters]:
     write_parameters(cluster, root, clients=False)
     return read_disks(Tree(Roots.of(root / "proc", root / "sys")))
 

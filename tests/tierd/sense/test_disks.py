@@ -6,9 +6,18 @@ import pytest
 
 from tests.tierd.sense.clocks import SettableClock
 from tierd.sense.http_client import SourceError
-from tierd.sense.nodes import DiskCounters, DiskPoller, parse_disks
+from tierd.sense.nodes import Counters, DiskPoller, parse_disks
 
 URL = "http://oss1:9169/metrics"
+
+
+def made(driver: dict[str, int], **tables: dict[int, float]) -> Counters:
+    found = Counters(settings={"max_rpc_bytes": 0, "fabric_driver": driver})
+    for name, table in tables.items():
+        found.add((name,), table)
+    return found
+
+
 @pytest.mark.parametrize("bound", ["soon", "NaN", "-Inf", "1e307"])
 def test_an_impossible_bound_is_an_error_that_names_the_exporter(bound: str) -> None:
     line = f'lustre_osd_io_seconds_bucket{{fs="l",target="OST0001",direction="write",le="{bound}"}} 4\n'
@@ -27,17 +36,17 @@ def test_writes_beyond_the_last_bucket_and_the_driver_of_a_server() -> None:
     lines = (b'lustre_osd_io_size_bytes_bucket{fs="l",target="OST1",direction="write",le="+Inf"} 10\n'
              b'lustre_osd_io_size_bytes_bucket{fs="l",target="OST1",direction="write",le="8192"} 3\n'
              b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n')
-    assert parse_disks(lines, URL) == {"l-OST1": DiskCounters({8192: 3, 16384: 7}, fabric_driver={"krcvqs": 2})}
+    assert parse_disks(lines, URL) == {"l-OST1": made({"krcvqs": 2}, write_sizes={8192: 3, 16384: 7})}
 
 
 def test_differences_between_readings_and_what_is_known_of_a_server_while_it_answers() -> None:
     driver = {"krcvqs": 2}
-    answers = [DiskCounters({4096: 10.0}, {1: 10.0}, fabric_driver=driver),
-               DiskCounters({4096: 15.0, 8192: 2.0}, {1: 15.0, 16: 2.0}, {128: 13.0}),
-               DiskCounters({4096: 1.0}, {1: 1.0}), None, DiskCounters({4096: 90.0}, {1: 90.0}),
-               DiskCounters({4096: 93.0}, {1: 93.0})]
+    answers = [made(driver, write_sizes={4096: 10.0}, write_msec={1: 10.0}),
+               made({}, write_sizes={4096: 15.0, 8192: 2.0}, write_msec={1: 15.0, 16: 2.0}, read_msec={128: 13.0}),
+               made({}, write_sizes={4096: 1.0}), None, made({}, write_sizes={4096: 90.0}),
+               made({}, write_sizes={4096: 93.0})]
 
-    def read(_: object) -> Mapping[str, DiskCounters]:
+    def read(_: object) -> Mapping[str, Counters]:
         answer = answers.pop(0)
         if answer is None:
             raise OSError("no route to host")
