@@ -93,7 +93,7 @@ _PAGE = """<!DOCTYPE html>
 <tbody>
 {rows}
 </tbody></table>
-<p>State of the last scrape. Skipped lines and failed reads are counted since the start. Release {version}.</p>
+<p>State and duration are of the last scrape; the other columns count since the start. Release {version}.</p>
 </body></html>
 """
 
