@@ -246,7 +246,7 @@ class HttpClient:
             return f"no complete answer within {self._timeout_seconds:g} s"
         if isinstance(error, ssl.SSLError):
             return f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}"
-        return one_line(str(error)) or type(error).__name__
+        return one_line(getattr(error, "strerror", None) or str(error)) or type(error).__name__
 
     def pools(self, url: str) -> PoolManager:
         """The pools of connections for a URL. Raises SourceError for an invalid URL and an unreadable certificate. The

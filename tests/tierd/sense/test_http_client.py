@@ -90,7 +90,7 @@ def test_only_a_get_is_repeated_when_the_server_HANGS_UP() -> None:
 @pytest.mark.parametrize(("url", "words"), [
     *((url, "not an http or https URL") for url in ("file:///etc/passwd", "ftp://x/", "oss1:9169", "http://", "")),
     ("http://me:hidden@127.0.0.1:1/m", "a password in a URL ends up in logs"),
-    ("http://127.0.0.1:1/m", r"http://127\.0\.0\.1:1/m: .*refused")])
+    ("http://127.0.0.1:1/m", r"http://127\.0\.0\.1:1/m: Connection refused")])
 def test_a_url_that_cannot_be_asked_is_an_error_without_its_password(url: str, words: str) -> None:
     with pytest.raises(SourceError, match=words) as raised:
         fetch(url)

@@ -372,9 +372,7 @@ class PortMover(FileEngine):
 
 
 def _port_failure(move: Move, error: OSError) -> MoveOutcome:
-    if isinstance(error, FileNotFoundError):
-        return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone")
-    words = error.strerror or str(error)
+    found = outcome_of_error(move, error)
     if error.errno in {errno.EBUSY, errno.ETXTBSY, errno.EAGAIN}:
-        return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", words)
-    return replace(outcome_of_error(move, error), detail=words)
+        return replace(found, result=MoveResult.GAVE_WAY, reason="busy")
+    return found

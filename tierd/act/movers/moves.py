@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from lustre.errors import Busy, Gone, NoKey, NoSpace, NotPermitted, QuotaExceeded, ReadOnly, Stale, UnknownLayout
+from lustre.errors import Busy, NoKey, NoSpace, NotPermitted, QuotaExceeded, ReadOnly, Stale, UnknownLayout
 from lustre.fid import Fid
 from lustre.layout.model import Layout
 from tierd.refusal import Reason, Refusal
@@ -115,13 +115,14 @@ _NO_FILE = {errno.ELOOP, errno.ENXIO, errno.EISDIR}
 _REASONS: tuple[tuple[type[OSError], str, MoveResult], ...] = (
     (Busy, "busy", MoveResult.GAVE_WAY),
     (Stale, "busy", MoveResult.GAVE_WAY),  # a broken lease; tierd.act.movers.inspection.is_gone finds removed files
-    (Gone, Reason.GONE, MoveResult.GAVE_WAY),
+    (FileNotFoundError, Reason.GONE, MoveResult.GAVE_WAY),
     (NoKey, "encrypted", MoveResult.REFUSED),
     (UnknownLayout, "layout", MoveResult.REFUSED),
     (NoSpace, "no-space", MoveResult.FAILED),
     (QuotaExceeded, "quota", MoveResult.FAILED),
     (NotPermitted, "not-permitted", MoveResult.FAILED),
     (ReadOnly, "read-only", MoveResult.FAILED),
+    (OSError, "error", MoveResult.FAILED),
 )
 
 
@@ -131,10 +132,8 @@ def outcome_of_error(move: Move, error: OSError) -> MoveOutcome:
         return MoveOutcome(move, MoveResult.REFUSED, "not-a-file", "not a regular file")
     if error.errno == errno.ENAMETOOLONG:  # anybody can make such directories: no reason to stop moves
         return MoveOutcome(move, MoveResult.REFUSED, "path", "the path is too long for a copy next to the file")
-    for kind, reason, result in _REASONS:
-        if isinstance(error, kind):
-            return MoveOutcome(move, result, reason, str(error))
-    return MoveOutcome(move, MoveResult.FAILED, "error", str(error))
+    reason, result = next((reason, result) for kind, reason, result in _REASONS if isinstance(error, kind))
+    return MoveOutcome(move, result, reason, error.strerror or str(error))  # no path: equal errors share a line
 
 
 def refused_outcome(move: Move, refusal: Refusal) -> MoveOutcome:

@@ -129,4 +129,4 @@ def test_a_component_on_the_mdt_keeps_its_size(present: Layout, wanted: Layout, 
 ])
 def test_errors_have_their_outcome(number: int, result: MoveResult, expected: str) -> None:
     outcome = outcome_of_error(Move("/a", FLASH), of_errno(number, "open", "/a"))
-    assert (outcome.result, outcome.reason) == (result, expected)
+    assert (outcome.result, outcome.reason, "/a" in outcome.detail) == (result, expected, False)
