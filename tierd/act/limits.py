@@ -107,15 +107,13 @@ class TokenBucket:
         return None
 
     def _refill(self, now: float) -> None:
-        passed, self._filled_at = now - self._filled_at, now
-        if passed > 0:  # not after the clock was set back, and all moves of a batch are checked at the same time
-            self._files = min(self._files + passed * self._rate.files_per_second, self._most_files)
-            self._bytes = min(self._bytes + passed * self._rate.bytes_per_second, self._most_bytes)
+        (self._files, self._bytes), self._filled_at = self.left(now), now
 
-    @property
-    def left(self) -> tuple[float, float]:
-        """File tokens and byte tokens, as of the last call of :meth:`refusal`."""
-        return self._files, self._bytes
+    def left(self, now: float) -> tuple[float, float]:
+        """File tokens and byte tokens at a time."""
+        passed = max(0.0, now - self._filled_at)  # the clock may have been set back
+        return (min(self._files + passed * self._rate.files_per_second, self._most_files),
+                min(self._bytes + passed * self._rate.bytes_per_second, self._most_bytes))
 
     def overdrawn_seconds(self, now: float) -> float:
         """Time until no byte is overdrawn."""

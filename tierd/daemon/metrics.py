@@ -147,7 +147,7 @@ def restraint_metrics(daemon: Daemon, beside: MetricsContext) -> Iterator[Metric
                  " (1), or not as far as the servers report (0). tierd does not act into a flash pool with rotating"
                  " targets.", "pool",
                  {pool: pool in wrong for pair in media.pool_pairs for pool in (pair.flash, pair.hdd)})
-    files, size_bytes = gate.queue.budget.all.left
+    files, size_bytes = gate.queue.budget.all.left(daemon.parts.node.clock.now())
     yield gauge("tierd_budget_files", "Files that may be moved now without waiting. This budget refills at the "
                 "configured limits.", files)
     yield gauge("tierd_budget_bytes", "Bytes that may be moved now without waiting. Negative after a large file.",

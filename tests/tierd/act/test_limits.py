@@ -72,6 +72,7 @@ def test_a_refusal_takes_nothing_and_names_the_limit() -> None:
     wait = take(budget, MoveCost(10), 0.1)
     assert (wait.sentence, wait.what) == ("the limit of 1 files/s is reached", "")
     assert goes(budget, 10, 1.1)
+    assert (budget.all.left(1.1), budget.all.left(5.0)) == ((0.0, 1e6 - 10), (1.0, 1e6))
 
 
 def test_a_pool_may_have_a_rate_of_its_own() -> None:
