@@ -27,7 +27,7 @@ from lustre.mounted import MountedFilesystem, mdts_of, oldest_release, with_file
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
 from tierd.act.claim import Claim, FilesystemClaim, claim_folder, describe_this_process, holder_has_exited
-from tierd.act.journal.connection import JournalError
+from tierd.act.journal.connection import FULL, JournalError
 from tierd.act.movers import engines
 from tierd.act.movers.lfs import works_on
 from tierd.act.movers.moves import Mover
@@ -300,7 +300,7 @@ class Supervisor:
         journal = Path(self.settings.act.journal)
         try:
             if self._free(journal.parent) < ROOM_BYTES:
-                raise JournalError(None, "the journal: database or disk is full", str(journal))
+                raise JournalError(None, FULL, str(journal))
             self._started(self.settings)
         except (OSError, ValueError) as error:
             self._report(error_text(error))

@@ -15,7 +15,7 @@ import pytest
 
 from tests.tierd.logged import logged
 from tests.tierd.site import Site, altered
-from tierd.act.journal.connection import JournalError
+from tierd.act.journal.connection import BEGIN_ANEW, FULL, JournalError
 from tierd.act.journal.writer import Journal
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
@@ -182,7 +182,7 @@ def failing(folder: Path, left: list[None], free: Callable[[Path], int] = lambda
     def cycle() -> str:
         if left:
             left.pop()
-            raise JournalError(None, "the journal: database or disk is full", "/j")
+            raise JournalError(None, FULL, "/j")
         return "looked"
 
     service: Any = SimpleNamespace(cycle=cycle, beat=lambda: True, close=lambda: None,
@@ -207,18 +207,18 @@ def test_a_full_disk_that_allows_a_start_is_reported_once(tmp_path: Path, caplog
     left: list[None] = [None] * 5
     supervisor = failing(tmp_path, left)
     states = [(supervisor.cycle(), len(left)) for _ in range(28)]
-    full = "tierd does nothing: /j: the journal: database or disk is full"
+    full = "tierd does nothing: /j: the journal: database or disk is full: free 16 MiB"
     assert {words for words, _ in states[:-1]} == {full}
     assert [left for _, left in states] == [4] + [3] * 2 + [2] * 4 + [1] * 8 + [0] * 13  # each try has words in the log
     assert states[-1][0] == "looked"
     assert [record.message.partition(";")[0] for record in caplog.records] == [
-        "/j: the journal: database or disk is full", "tierd works again"]
+        "/j: the journal: database or disk is full: free 16 MiB", "tierd works again"]
 
 
 def test_a_disk_with_room_for_a_few_cycles_is_still_full(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     room = ROOM_BYTES - 1  # closing the journal has freed its write-ahead log
     supervisor = failing(tmp_path, [None], lambda _: room)
-    assert {supervisor.cycle().rpartition(": ")[2] for _ in range(15)} == {"database or disk is full"}
+    assert {supervisor.cycle().partition("full")[2] for _ in range(15)} == {": free 16 MiB"}
     room = ROOM_BYTES
     assert supervisor.cycle() == "looked"
 
@@ -237,7 +237,8 @@ def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
     whole = path.read_bytes()
     damaged = damage_file(whole)
     path.write_bytes(damaged)
-    assert {*cycles(site, kept, 50)} == {f"tierd does nothing: {path}: the journal: {words}"}
+    advised = f"tierd does nothing: {path}: the journal: {words}: restore a copy, or {BEGIN_ANEW}"
+    assert {*cycles(site, kept, 50)} == {advised}
     assert caplog.text.count(words) == 1
     assert kept.beat()
     with pytest.raises(ControlError, match="socket not found"):
@@ -286,7 +287,7 @@ def test_requests_are_answered_while_the_journal_fails(site: Site) -> None:
     ("CREATE TABLE bookmarks (id)", "a database of another program"),
     ("PRAGMA application_id = 7", "a database of another program"),
     (f"PRAGMA application_id = {0x74696572}; CREATE TABLE actions (id); PRAGMA user_version = 1",
-     r"another release of tierd wrote this journal \(format 1; .* or move the file away.*other\.sqlite")])
+     r"another release of tierd wrote this journal \(format 1; .* or move it away.*other\.sqlite")])
 def test_a_foreign_database_is_refused_and_left_as_it_is(tmp_path: Path, statement: str, words: str) -> None:
     path = tmp_path / "other.sqlite"
     db = sqlite3.connect(path)

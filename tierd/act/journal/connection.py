@@ -19,6 +19,12 @@ Row = tuple[Any, ...]
 _PROGRAM_ERRORS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError)
 
 
+BEGIN_ANEW = "move it away with -wal and -shm: tierd then begins a new journal, and cannot undo the acts in this one"
+_REMEDIES = {sqlite3.SQLITE_FULL: ": free 16 MiB", **dict.fromkeys(
+    (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB), f": restore a copy, or {BEGIN_ANEW}")}
+FULL = f"the journal: database or disk is full{_REMEDIES[sqlite3.SQLITE_FULL]}"
+
+
 class JournalError(OSError):
     """The journal cannot be read or written, or the file is not a journal. tierd does nothing without a journal."""
 
@@ -31,7 +37,8 @@ def journal_errors(path: str | Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if isinstance(error, _PROGRAM_ERRORS):
             raise  # a bug of tierd
-        raise JournalError(None, f"the journal: {error}", str(path)) from error
+        remedy = _REMEDIES.get(getattr(error, "sqlite_errorcode", 0), "")
+        raise JournalError(None, f"the journal: {error}{remedy}", str(path)) from error
 
 
 class JournalLock:
@@ -267,8 +274,7 @@ def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
                            str(path))
     if tables and version != VERSION:
         raise JournalError(None, f"another release of tierd wrote this journal (format {version}; this release reads "
-                           f"format {VERSION}): install that release, or move the file away: tierd then begins a new "
-                           "journal, and cannot undo the acts in this one", str(path))
+                           f"format {VERSION}): install that release, or {BEGIN_ANEW}", str(path))
     return bool(tables)
 
 
