@@ -90,8 +90,8 @@ def add_history(history: argparse.ArgumentParser) -> None:
 
 def run_history(chosen: argparse.Namespace) -> int:
     chosen.since = client.moment(chosen.since, datetime.now(UTC).timestamp()) if chosen.since else None
-    return client.showing("history", answers.HistoryAnswer.from_json, partial(history_lines, long=chosen.long),
-                          *FILTERS)(chosen)
+    return client.showing("history", answers.HistoryAnswer.from_json, partial(
+        history_lines, last=chosen.last, long=chosen.long), *FILTERS)(chosen)
 
 
 def headline(answer: answers.StatusAnswer) -> str:
@@ -222,7 +222,7 @@ def queue_line(answer: answers.StatusAnswer) -> str:
     limit = f" ({answer.waits_for})" if answer.waits_for else ""
     waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit}"
              if answer.waiting_moves else "no moves queued")
-    orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""
+    orders = f"; {count_of(answer.waiting_orders, 'order')} queued" if answer.waiting_orders else ""
     return waits + orders
 
 
@@ -248,7 +248,7 @@ def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:
     return [*lines, f"details: tierctl explain F{chosen[0].id}{age}"]
 
 
-def history_lines(answer: answers.HistoryAnswer, *, long: bool) -> list[str]:
+def history_lines(answer: answers.HistoryAnswer, *, last: int, long: bool) -> list[str]:
     if not answer.entries:
         ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))
         return [f"no matching acts; all outcomes: {ended}" if ended else "no acts yet"]
@@ -264,6 +264,8 @@ def history_lines(answer: answers.HistoryAnswer, *, long: bool) -> list[str]:
             (e.id, time_text(e.time), e.outcome, e.kind, quoted(e.place),
              e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT else bytes_text(e.size_bytes)))
             for e in answer.entries], right=[0])
+    if len(answer.entries) >= last:
+        lines.append(f"the last {count_of(last, 'act')} that match; --last N shows more")
     removed = answer.removed_acts
     older = f"; {count_of(removed, 'older act')} removed ([journal] keep_days)" if removed else ""
     return lines if begins is None else [*lines, f"the journal begins {time_text(begins)}{older}"]

@@ -75,7 +75,7 @@ def test_unprocessed_orders_continue_after_a_restart(site: Site, end: Callable[[
     end(site)
     assert "found 0 moves and 2 orders queued before the start" in log_text(site)
     site.run(until=site.cluster.now + 10)
-    assert "2 orders queued for the next cycle" in site.shown("status")
+    assert "2 orders queued" in site.shown("status")
     site.shown("resume")
     site.run(until=site.cluster.now + 10)
     assert {pool(site, path) for path in paths} == {"flash"}
