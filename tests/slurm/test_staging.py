@@ -134,7 +134,7 @@ def test_a_job_starts_without_tierd_and_while_tierd_is_paused(slurm: Slurm, site
         ask(str(slurm.socket), {"request": "pause", "reason": "maintenance"})
         job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=1h")
         record = slurm.await_state(job, "COMPLETED")
-    assert record["AdminComment"] == "tierd: tierd stages nothing now: maintenance"
+    assert record["AdminComment"] == "tierd: tierd stages nothing now: paused: maintenance"
     assert site.pool("/proj/model") != "flash"
 
 

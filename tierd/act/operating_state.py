@@ -45,10 +45,7 @@ class MaintenanceGuard:
                        f"{self._pause_file} exists{f' ({words!r})' if words else ''}; remove it to continue")
 
     def refusal(self, now: float) -> Refusal | None:
-        return self.pause_file_refusal() or self.last_refusal(now)
-
-    def last_refusal(self, now: float) -> Refusal | None:
-        """The same, by the pause file as it was seen last. It waits for no disk."""
+        """Refuses new acts, by the pause file as it was seen last. It waits for no disk."""
         return self._last or act.window_refusal(self._maintenance, now)
 
 
@@ -118,14 +115,15 @@ class OperatingState:
     @property
     def held(self) -> Refusal | None:
         """Refuses new acts: a pause, the pause file, or the maintenance windows."""
-        self._maintenance.pause_file_refusal()
+        self._maintenance.pause_file_refusal()  # look again
         return self.last_held
 
     @property
     def last_held(self) -> Refusal | None:
         """The same, by the pause file as it was seen last: each cycle reads it. It waits for no disk."""
-        paused = Refusal(Reason.PAUSED, self.paused) if self.paused else None
-        return paused or self._maintenance.last_refusal(self._clock.now())
+        if paused := self.paused:
+            return Refusal(Reason.PAUSED, f"paused: {paused}")
+        return self._maintenance.refusal(self._clock.now())
 
     @property
     def takes_none(self) -> Refusal | None:

@@ -100,24 +100,26 @@ class ChangingRequests:
         if not 0 <= seconds <= MAX_PAUSE_SECONDS:
             raise ValueError(f"a pause with an end lasts {MAX_PAUSE_SECONDS / 86400:.0f} days at most")
         self._gate.operating_state.pause(self._reason(request), seconds=seconds)
-        return self._operating_state()
+        return self._operating_state(request)
 
     def _drain(self, request: Request) -> answers.OperatingStateAnswer:
         self._gate.operating_state.draining = self._reason(request)
-        return self._operating_state()
+        return self._operating_state(request)
 
     def _reason(self, request: Request) -> str:
         return printable(text_of(request, "reason")) or f"by {text_of(request, 'by', 'tierctl')}"
 
-    def _resume(self, _: Request) -> answers.OperatingStateAnswer:
+    def _resume(self, request: Request) -> answers.OperatingStateAnswer:
         self._gate.operating_state.resume()
         self._resumed()
-        return self._operating_state()
+        return self._operating_state(request)
 
-    def _operating_state(self) -> answers.OperatingStateAnswer:
-        """Store the operating state in the journal, and return it."""
+    def _operating_state(self, request: Request) -> answers.OperatingStateAnswer:
+        """Store the operating state in the journal, log who changed it, and return it."""
         self._gate.operating_state.store()
-        return self._view.operating_state()
+        state = self._view.operating_state()
+        self._daemon.log.all([f"{text_of(request, 'by', 'tierctl')} asked to {request['request']}: {state.lines[0]}"])
+        return state
 
     def _undo(self, request: Request) -> answers.UndoAnswer | answers.UndoFindingAnswer:
         by = text_of(request, "by", "tierctl")

@@ -404,10 +404,8 @@ def cycle_sentence(view: StatusSnapshot, daemon: Daemon) -> str:
         parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")
     if gate.waiting:
         parts.append(f"{count_of(gate.waiting, 'move')} queued")
-    if state.last_held:
-        parts.append(f"no acts: {sentence_of(state.last_held)}")
-    elif state.draining:
-        parts.append(f"no new acts: {state.draining}")
+    if held := state.takes_none:
+        parts.append(f"no new acts: {held}")
     if daemon.faults:  # each was logged in full when it began
         parts.append(f"problems: {', '.join(daemon.faults)}")
     return "; ".join(parts)

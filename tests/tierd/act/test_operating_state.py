@@ -55,12 +55,12 @@ def test_a_touched_file_stops_everything(tmp_path: Path) -> None:
     still = MaintenanceGuard(str(pause))
     assert still.refusal(FRIDAY_NOON) is still.pause_file_refusal() is None
     pause.touch()
-    assert str(still.refusal(FRIDAY_NOON)) == f"{pause} exists; remove it to continue"
+    assert str(still.pause_file_refusal()) == f"{pause} exists; remove it to continue"
     pause.write_bytes(b"disk swap, \xff ann\nsecond line")
     assert "('disk swap, \ufffd ann')" in str(still.pause_file_refusal())
     pause.unlink()
-    assert "disk swap" in str(still.last_refusal(FRIDAY_NOON))  # nobody has looked since
-    assert still.refusal(FRIDAY_NOON) is None
+    assert "disk swap" in str(still.refusal(FRIDAY_NOON))  # nobody has looked since
+    assert still.pause_file_refusal() is still.refusal(FRIDAY_NOON) is None
 
 
 def test_a_pause_file_of_any_kind_counts_and_is_not_waited_for(tmp_path: Path) -> None:

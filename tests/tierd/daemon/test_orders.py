@@ -77,13 +77,15 @@ def test_a_command_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.endswith("ended while waiting: 30 migrate done\n")
     history = site.ask("history", last=100)["entries"]
     assert [(each["kind"], each["outcome"]) for each in history] == [("migrate", "done")] * 30
+    assert "the last 20 acts that match; --last N shows more" in site.shown("history")
     assert site.shown("drain", "--wait").endswith("no acts ended while waiting\n")
     site.shown("resume")
-    assert "DRAINING" not in site.shown("status")
     site.shown("demote", "/proj/keep")
     site.shown("pause", "enough")
     assert client.wait_for_queue(chosen, {}) == 1
-    assert "held: enough; 1 left in the queue" in capsys.readouterr().err
+    assert "held: paused: enough; 1 left in the queue" in capsys.readouterr().err
+    assert {"root asked to drain: draining: by root", "root asked to resume: running",
+            "root asked to pause: paused: enough"} < {*site.said}
 
 
 def test_a_directory_is_promoted_and_demoted(site: Site) -> None:
