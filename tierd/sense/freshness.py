@@ -131,10 +131,10 @@ class CheckedReadings(Checked[Callable[[], Reading]]):
     def _check(self, reading: Reading) -> list[str]:
         now = self._clock.now()
         if not reading.targets:
-            raise SourceError(f"{self._name}: no target is seen at all: check that this node is a server, or that the "
-                              "exporters and the file system name are right")
-        if reading.time > now + self._skew_seconds:
-            raise SourceError(f"{self._name}: its samples are {reading.time - now:.0f} s ahead of this node's clock")
+            raise SourceError(f"{self._name}: no target is seen at all: check that the servers are scraped, or that "
+                              "this node is one, and the name of the file system")
+        if (ahead := reading.time - now) > self._skew_seconds:
+            raise SourceError(f"{self._name}: {ahead:.0f} s ahead of this node's clock: repair the time service")
         if now - reading.time > self._stale_seconds:
             raise SourceError(f"{self._name}: stale: its samples are {now - reading.time:.0f} s old, and must "
                               f"be no older than {self._stale_seconds:g} s")
