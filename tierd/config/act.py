@@ -56,7 +56,7 @@ def window_refusal(windows: tuple[str, ...], now: float) -> Refusal | None:
     if not windows or any(minute in minutes_of_window(each) for each in windows):
         return None
     return Refusal(Reason.MAINTENANCE_WINDOW,
-                   f"outside of the maintenance windows ({'; '.join(windows)}; it is {local:%a %H:%M})")
+                   f"outside of the maintenance windows ({'; '.join(windows)}; it is {local:%a %H:%M %Z})")
 
 
 def valid_window(text: str) -> str:

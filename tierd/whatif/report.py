@@ -97,7 +97,7 @@ def not_known(answer: Answer) -> Iterator[str]:
 
 
 def as_text(answer: Answer) -> list[str]:
-    begin, end = (client.local_time(each).strftime("%Y-%m-%d %H:%M") for each in (answer.found.begin, answer.until))
+    begin, end = map(client.time_text, (answer.found.begin, answer.until))
     lines = [f"{answer.found.fsname}, {begin} to {end} (intervals hold with a probability of 90%)",
              f"{count_of(len(answer.cases), 'case')} in which a stream lost throughput to another job"
              + (f": {answer.lost}" if answer.cases else "")]
