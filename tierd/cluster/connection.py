@@ -408,8 +408,8 @@ class Connection:
         if isinstance(error, KeyWrongLastSequenceError | KeyNotFoundError):  # the latter expired while it was compared
             return WrongRevision(None, f"NATS: {error}")
         if isinstance(error, APIError | NoStreamResponseError | NoRespondersError | MaxPayloadError):
-            bare = isinstance(error, APIError) and not error.description  # as while the servers choose who leads
-            return BrokerRefused(None, "NATS: the stream is not available now" if bare else f"NATS: {error}")
+            words = error.description if isinstance(error, APIError) else str(error).removeprefix("nats: ")
+            return BrokerRefused(None, f"NATS: {words or 'the stream is not available now'}")  # without a leader
         # NATS reports a missing right apart from the request, which gets no answer, and nats-py in small letters. A
         # missing right for another subject does not count here
         if denied := self._denied.pop(subject.lower() or next(iter(self._denied), ""), ""):
