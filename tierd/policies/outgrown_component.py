@@ -100,8 +100,8 @@ def enlarged(finding: Finding, evidence: OutgrownComponentEvidence, activity: Di
     first, *rest = present.components
     if (not rest or first.on_mdt or first.pool != pool or present.mirror_count > 1
             or any(part.pool == pool for part in rest)):
-        return Refusal(Reason.OTHER_LAYOUT, f"its default layout is not one component on {pool!r} before others; "
-                       "tierd enlarges no other form")
+        return Refusal(Reason.OTHER_LAYOUT, "tierd enlarges the first component only of a default layout that has one "
+                       f"component on {pool!r}, then others; this one differs")
     size, end = sizing.component(activity.sizes, 0.0, 0, settings.sizing), first.extent_end or 0
     if isinstance(size, Refusal):
         return Refusal(size.reason, f"{size.sentence}; without a flash component its files would not be split")

@@ -292,7 +292,7 @@ def _tierd(comparison: Comparison, data: Data) -> Iterator[str]:
         yield f"It moved {files}, {size}, between {first:.0f} s and {last:.0f} s."
     if found["recovered_after_seconds"] is not None:
         after = found["recovered_after_seconds"]
-        yield f"The streams reached 97% of their throughput alone {after:.0f} s after the finding."
+        yield f"From {after:.0f} s after the finding, the streams have 97% of the throughput that they have alone."
 
 
 def _rate(mb_per_second: float) -> str:
