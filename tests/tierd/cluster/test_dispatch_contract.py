@@ -132,7 +132,7 @@ def test_undone_moves_are_queued_again(nats_world: ClusterWorld) -> None:
     outcomes = world.gate.attend()
     assert [outcome.result for outcome in outcomes] == ["gave-way"] * 8
     assert (world.gate.waiting, world.gate.under_way) == (8, 0)
-    assert {outcome.detail for outcome in outcomes} == {"by hand"}
+    assert {outcome.detail for outcome in outcomes} == {"paused: by hand"}
     world.mover("m9")
     world.gate.operating_state.resume()
     ready(world)

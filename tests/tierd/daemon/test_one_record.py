@@ -238,7 +238,7 @@ def test_a_case_that_is_not_acted_on_says_why_and_keeps_its_beginning(site: Site
     assert later.since == first.since
     status, page = site.shown("status"), site.fetched("/")[1]
     assert status.startswith("PAUSED: rack 7 is moved")
-    assert re.search(r"  case F1: .*: not acted on\n  not done: rack 7 is moved", status)
+    assert re.search(r"  case F1: .*: not acted on\n  not done: paused: rack 7 is moved", status)
     assert "Why nothing is done:" in page
     assert page.count("rack 7 is moved") >= 2
     assert "1 min ago" in card(site, "F1", "/") or re.search(r"6\d s ago", card(site, "F1", "/"))

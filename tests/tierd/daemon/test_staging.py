@@ -134,7 +134,7 @@ def test_a_deadline_passes_though_tierd_is_paused_meanwhile(site: Site) -> None:
     site.ask("pause", reason="night")
     site.run(until=10)
     assert state(site)[0].open
-    assert stage(site, "/proj/a", job="18").held == "night"
+    assert stage(site, "/proj/a", job="18").held == "paused: night"
     assert state(site, "18") == ()
     site.run(until=30)
     assert [(each.state, each.succeeded) for each in state(site)] == [("expired", False)]
