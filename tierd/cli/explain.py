@@ -230,9 +230,8 @@ def plan_lines(answer: answers.PlanAnswer) -> list[str]:
         finding = plan.finding
         lines += ["", *clauses(f"F{finding.id}  {finding.kind}: ", finding.sentence)]
         if (case := cases.get(plan.finding.id)) is not None:
-            acted = f"{time_text(case.acted_at)} ({case.state_text})"
-            follows = "only files that became eligible since then are added"
-            lines.append(f"  acted on {acted}" + ("" if case.judged else f": {follows}"))
+            follows = "" if case.judged else ": only files that became eligible since then are added"
+            lines.append(f"  acted on {time_text(case.acted_at)} ({case.state_text}){follows}")
         lines += step_lines(plan.actions, "  ")
         if plan.recommended:
             lines += ["  not done because of the mode:", *step_lines(plan.recommended, "    ")]
@@ -302,7 +301,9 @@ MAX_REPORTED = 20
 def report_lines(answer: answers.ReportAnswer, time_text: Callable[[float], str] = client.time_text) -> list[str]:
     """The report in short: the sums of the period, and the last findings that are not advice, each with its verdict."""
     acted = [case for case in answer.cases if case.state or case.victim]
-    lines = [f"{time_text(answer.since)} to {time_text(answer.until)}; {headline(answer.status)}",
+    begun = min((points[0][0] for points in answer.samples.values()), default=answer.until)  # a point each minute
+    late = f" (no record before {time_text(begun)})" if begun > answer.since + 120 else ""
+    lines = [f"{time_text(answer.since)} to {time_text(answer.until)}{late}; {headline(answer.status)}",
              summary_sentence(answer)]
     for case in acted[-MAX_REPORTED:]:
         lines += [f"{case.name}  {time_text(case.since)}  {case.kind}: {case.sentence}", f"    {case.result_text}"]
