@@ -405,7 +405,7 @@ def caption(case: ExplainAnswer | None) -> Text:
     """How many files were moved so far, for the line below the chart."""
     if case is None:
         return Text("tierd: no finding yet", "dim")
-    return Text(f"tierd: F{case.case.finding}, {count_of(case.case.moved, 'file')} moved to flash "
+    return Text(f"tierd: F{case.case.finding}, {count_of(case.outcomes.get('migrate done', 0), 'file')} moved to flash "
                 f"({bytes_text(case.bytes_moved)})", "dim")
 
 
