@@ -43,10 +43,10 @@ def printable(words: str) -> str:
 def quoted(path: str) -> str:
     r"""A path as one word that cannot disturb a terminal.
 
-    >>> print(quoted("/proj/run"), quoted("/proj/two words"), quoted("/proj/\x1b[2J\n"))
-    /proj/run '/proj/two words' '/proj/\x1b[2J\n'
+    >>> print(quoted("/proj/run"), quoted("/proj/zwei Größen"), quoted("/proj/\x1b[2J\n"))
+    /proj/run '/proj/zwei Größen' '/proj/\x1b[2J\n'
     """
-    return path if path.isprintable() and " " not in path and path else ascii(path)
+    return path if path.isprintable() and " " not in path and path else repr(path)
 
 
 def first_names(names: Iterable[str], most: int = 3) -> str:
