@@ -9,10 +9,10 @@ and the interval covers both. Each b is that of its time: costs of service that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from math import exp, expm1, hypot, log, log1p, sqrt
+from math import exp, expm1, hypot, log, log1p, prod, sqrt
 from statistics import fmean, median
 
 import numpy as np
@@ -38,23 +38,19 @@ class StreamWindow:
     jobs: Sequence[str]
     """Suspects."""
     numbers: bytes
-    """D of each suspect, and mean and standard deviation of its b, as known after this window. They are packed, because
-    there are thousands of windows."""
+    """What :attr:`suspects` says, packed, because there are thousands of windows."""
     rivals: float
     """R: of the device time of other streams."""
 
     @property
-    def taken(self) -> Mapping[str, float]:
-        """D of each suspect."""
-        return {job: dose for job, (dose, _, _) in self._of_each()}
+    def suspects(self) -> Mapping[str, Sequence[float]]:
+        """D of each suspect, and mean and standard deviation of its b, as known after this window."""
+        return dict(zip(self.jobs, np.frombuffer(self.numbers).reshape(-1, 3).tolist(), strict=True))
 
     @property
-    def cost(self) -> Mapping[str, tuple[float, float]]:
-        """Mean and standard deviation of b of each suspect."""
-        return {job: (b, error) for job, (_, b, error) in self._of_each()}
-
-    def _of_each(self) -> Iterable[tuple[str, Sequence[float]]]:
-        return zip(self.jobs, np.frombuffer(self.numbers).reshape(-1, 3).tolist(), strict=True)
+    def taken(self) -> Mapping[str, float]:
+        """D of each suspect."""
+        return {job: numbers[0] for job, numbers in self.suspects.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +185,13 @@ class Gain:
 def gain(track: StreamTrack, neighbour: str, before: Sequence[StreamWindow],
          since: Sequence[StreamWindow]) -> Gain | None:
     """What a stream gained since an act against a neighbour; None if the posterior does not know this neighbour."""
-    costs = [each.cost[neighbour] for each in before if neighbour in each.cost]
+    costs = [each.suspects[neighbour] for each in before if neighbour in each.jobs]
     if not costs or not since or neighbour not in track.jobs:
         return None
     was, now = track.doses(before), track.doses(since)
     own = np.arange(len(was)) == 1 + track.jobs.index(neighbour)
-    b, b_error = costs[-1]
-    still = fmean(each.taken[neighbour] * each.cost[neighbour][0] if neighbour in each.taken else 0.0 for each in since)
+    _, b, b_error = costs[-1]
+    still = fmean(prod(each.suspects.get(neighbour, (0.0, 0.0))[:2]) for each in since)
     explained = b * float(was[own].sum()) - still
     error = hypot(b_error * float((was - now)[own].sum()), VARIES * explained)
     others, others_error = track.lost_to(np.where(own, 0.0, now - was))

@@ -264,6 +264,8 @@ STATE = np.dtype([
     ("mean", float, (KINDS, 1 + COLUMNS)),
     ("covariance", float, (KINDS, 1 + COLUMNS, 1 + COLUMNS)),
     ("weight", float, KINDS),
+    # part of the information of the prior of each b that the posterior still has: as b may have changed, less
+    ("left", float, (KINDS, COLUMNS)),
     # number of the job of each slot, -1 for a free one; mean and error of the prior of its b, the part of its device
     # time that costs the stream nothing if the device does small I/O at no cost, and the part of the variance of that
     ("slot", np.int64, SUSPECTS),
@@ -415,7 +417,7 @@ class Interference:
         new["mean"][:, 0] = np.nan  # until the first window
         new["prior"][RIVALS] = RIVALS_PRIOR
         new["mean"][:, 1 + RIVALS], new["covariance"][:, 1 + RIVALS, 1 + RIVALS] = 1.0, RIVALS_ERROR**2
-        new["slot"], new["noise"], new["wander"], new["dose_factor"] = -1, NOISE**2, WANDER, 1.0
+        new["slot"], new["noise"], new["wander"], new["dose_factor"], new["left"] = -1, NOISE**2, WANDER, 1.0, 1.0
 
     def _begin_again(self, streams: Streams) -> None:
         """Forget the level of streams that were away for long, and who started while they were there."""
@@ -552,7 +554,7 @@ class Interference:
             if len(same) and errors[same].min() < error[number]:
                 surest = same[errors[same].argmin()]
                 b[number], error[number] = mean[knows[surest], 1 + of[surest]], errors[surest]
-        state["prior"][row, slot] = prior
+        state["prior"][row, slot], state["left"][row, :, slot] = prior, 1.0
         state["mean"][row, :, 1 + slot] = b[:, None]
         state["covariance"][row, :, 1 + slot, :] = state["covariance"][row, :, :, 1 + slot] = 0
         state["covariance"][row, :, 1 + slot, 1 + slot] = error[:, None]**2
@@ -583,20 +585,17 @@ class Interference:
             new, old = prior[:, number], state["prior"][row, number]
             changed = (np.abs(new[:, 1] - old[:, 1]) > 0.1 * old[:, 1]) | (np.abs(new[:, 0] - old[:, 0]) > 0.1)
             at, column, new, old = row[changed], 1 + number, new[changed], old[changed]
-            if not len(at):
-                continue
-            more = 1 / new[:, 1]**2 - 1 / old[:, 1]**2
-            pull = new[:, 0] / new[:, 1]**2 - old[:, 0] / old[:, 1]**2
             covariance, mean = state["covariance"][at], state["mean"][at]
             along = covariance[:, :, :, column]
-            scale = 1 + more[:, None] * covariance[:, :, column, column]
-            sound = (scale.min(axis=1) > 0.05)  # otherwise the posterior has almost nothing but the prior
-            gain = along / np.maximum(scale, 0.05)[..., None]
-            mean += gain * (pull[:, None] - more[:, None] * mean[:, :, column])[..., None]
-            covariance -= gain[..., :, None] * along[..., None, :] * more[:, None, None, None]
+            variance = along[..., column].copy()
+            left = np.minimum(state["left"][at, :, number], old[:, 1, None]**2 / variance)  # it has no more than it has
+            more = left * (1 / new[:, 1]**2 - 1 / old[:, 1]**2)[:, None]
+            pull = left * (new[:, 0] / new[:, 1]**2 - old[:, 0] / old[:, 1]**2)[:, None]
+            gain = along / (1 + more * variance)[..., None]
+            mean += gain * (pull - more * mean[:, :, column])[..., None]
+            covariance -= gain[..., :, None] * along[..., None, :] * more[..., None, None]
             mean[..., 1:] = np.maximum(mean[..., 1:], 0)
-            state["mean"][at[sound]], state["covariance"][at[sound]] = mean[sound], covariance[sound]
-            state["prior"][at[sound], number] = new[sound]
+            state["mean"][at], state["covariance"][at], state["prior"][at, number] = mean, covariance, new
 
     def _smoothed(self, row: Ints, found: Floats, use: Floats, seconds: float) -> Floats:
         state = self._state
@@ -633,7 +632,9 @@ class Interference:
         b = np.arange(1, 1 + COLUMNS)
         passed = np.where(state["windows"][row] > 0, self._now - state["streamed_at"][row], seconds)
         covariance[:, :, 0, 0] += (state["wander"][row] * passed)[:, None]
+        error = covariance[:, :, b, b]
         covariance[:, :, b, b] += DRIFT * seconds * (exposure > 0)[:, None, :]
+        left = np.repeat(state["left"][row][:, :, None], KINDS, axis=2)
         expected = np.maximum((weight[..., None] * mean).sum(axis=1)[:, 1:], 0)
         noise = state["noise"][row] + DOSE_ERROR**2 * ((exposure * expected)**2).sum(axis=1)
         prior, surprise = self._kinds_before(row, exposure, passed)
@@ -642,6 +643,7 @@ class Interference:
         covariance = np.repeat(covariance[:, :, None], KINDS, axis=2)
         covariance[:, :, JUMPED, 0, 0] += JUMP**2
         covariance[:, :, SURPRISED, b, b] += surprise[:, None, :]
+        left *= error[:, :, None] / np.maximum(covariance[..., b, b], 1e-12)
         observed = np.concatenate((np.ones((len(row), 1)), -exposure), axis=1)
         error = rate[:, None, None] - np.einsum("vpki,vi->vpk", mean, observed)
         along = np.einsum("vpkij,vj->vpki", covariance, observed)
@@ -659,7 +661,8 @@ class Interference:
         self._learn_wander(row, off.sum(axis=1) * (exposure.sum(axis=1) < LEAST_EXPOSURE))
         ratio = (weight * error[:, :, NORMAL]**2 / spread[:, :, NORMAL]).sum(axis=1)
         self._learn_noise(row, rate, chance[:, NORMAL, NORMAL], ratio)
-        state["mean"][row], state["covariance"][row], state["weight"][row] = joined(chance, mean, covariance)
+        state["mean"][row], state["covariance"][row], state["left"][row] = joined(chance, mean, covariance, left)
+        state["weight"][row] = chance.sum(axis=1)
         state["streamed_at"][row] = self._now
 
     def _kinds_before(self, row: Ints, exposure: Floats, passed: Floats) -> tuple[Floats, Floats]:
@@ -735,16 +738,17 @@ class Interference:
         exposure, mean = np.where(costly, now.exposure[at], 0.0), now.mean[at, 1:]
         lost = (exposure * mean).sum(axis=1)
         variance = np.maximum(np.einsum("vi,vij,vj->v", exposure, now.covariance[at, 1:, 1:], exposure), 0.0)
-        _, errors, small, of_limit = np.moveaxis(state["prior"][row], 2, 0)
-        assumed = np.maximum(((exposure * errors)**2).sum(axis=1), 1e-12)
+        b, errors, small, of_limit = np.moveaxis(state["prior"][row], 2, 0)
+        left = (state["weight"][row][..., None] * state["left"][row]).sum(axis=1)
+        of_each = (exposure * errors)**2 / np.maximum(left, 1e-6)
+        assumed = np.maximum(of_each.sum(axis=1), 1e-12)
         small_io = np.minimum((exposure * mean * small).sum(axis=1) / np.maximum(lost, 1e-9), 1.0)
-        doubt = ((exposure * errors)**2 * of_limit).sum(axis=1) / assumed
-        came_after = state["came_after"][row, first]
-        just_came = (first < SUSPECTS) & (state["age"][row, first] <= SURPRISE_WINDOWS) & (
-            came_after >= SURPRISE_WINDOWS)
+        doubt = (of_each * of_limit).sum(axis=1) / assumed
+        seen = state["came_after"][row, first] >= SURPRISE_WINDOWS
+        just_came = seen & (first < SUSPECTS) & (state["age"][row, first] <= SURPRISE_WINDOWS)
         before = np.where(just_came, np.exp(state["before"][row, first]), 0.0)
-        unlearned = variance > LITTLE_LEARNED**2 * assumed
-        came = (now.rate[at] < before) | (~unlearned & (came_after >= SURPRISE_WINDOWS))
+        unlearned = (variance > LITTLE_LEARNED**2 * assumed) & ((lost - (exposure * b).sum(axis=1))**2 < assumed)
+        came = (now.rate[at] < before) | (~unlearned & seen)
         begin, end = (np.searchsorted(streams.of, at, side).tolist() for side in ("left", "right"))
         columns = (streams.job[at], now.rate[at], lost, np.sqrt(variance + (LASTS * lost)**2 + 1e-6), now.most[at],
                    came, unlearned, state["came_at"][row, first], before, small_io,
@@ -759,13 +763,14 @@ class Interference:
 
     def _posterior(self, row: Ints) -> tuple[Floats, Floats]:
         """Mean and covariance over all kinds."""
-        mean, covariance, _ = joined(*(self._state[name][row][:, :, None] for name in ("weight", "mean", "covariance")))
+        mean, covariance, _ = joined(*(self._state[name][row][:, :, None] for name in (
+            "weight", "mean", "covariance", "left")))
         return mean[:, 0], covariance[:, 0]
 
 
 LITTLE_LEARNED = 0.8
-"""A posterior with more than this part of the prior's error has learned little from windows. A choice, for the words
-of a finding and for what is done first: only what can be undone at no cost."""
+"""A posterior with more than this part of the prior's error, and a mean within that error, has learned little from
+windows. A choice, for the words of a finding and for what is done first: only what can be undone at no cost."""
 
 
 def limited(small_io: float, relative: float) -> float:
@@ -831,14 +836,16 @@ def doses(taken: Floats, busy: Floats) -> Floats:
     return np.column_stack((of_suspects, np.log1p(taken[:, RIVALS])))
 
 
-def joined(chance: Floats, mean: Floats, covariance: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean, covariance and weight by the kind of the newest window, whatever kind the one before was. The moments are
-    kept: of several normal distributions, one with the same mean and covariance is made.
+def joined(chance: Floats, mean: Floats, covariance: Floats, left: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean, covariance and what is left of priors by the kind of the newest window, whatever kind the one before was.
+    The moments are kept: of several normal distributions, one with the same mean and covariance is made.
     """
     part = np.maximum(chance, 1e-12)  # what cannot be has moments, too
     part /= part.sum(axis=1, keepdims=True)
     means = np.einsum("vpk,vpki->vki", part, mean)
     off = mean - means[:, None]
     covariances = np.einsum("vpk,vpkij->vkij", part, covariance) + np.einsum("vpk,vpki,vpkj->vkij", part, off, off)
-    return means, covariances, chance.sum(axis=1)
+    # how far the prior moves the mean is kept
+    moves = np.einsum("vpk,vpkj->vkj", part, left * np.einsum("vpkii->vpki", covariance)[..., 1:])
+    return means, covariances, moves / np.maximum(np.einsum("vkii->vki", covariances)[..., 1:], 1e-12)
 

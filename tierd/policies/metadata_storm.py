@@ -307,11 +307,10 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, situ
          "no other directory in it is used in the same way, so no new ones are expected"),
         (Reason.NOT_WORTH, evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,
          "few of the operations are creates, and opens share the directory lock"),
+        (Reason.NO_ROOM, len(facts.metadata) < evidence.metadata_targets, "the space of an MDT is unknown"),
     ):
         if applies:
             return Refusal(reason, why)
-    if len(facts.metadata) < evidence.metadata_targets:
-        return Refusal(Reason.NO_ROOM, "the space of an MDT is unknown")
     fullest = max(facts.metadata.values(), key=lambda fill: fill.used)
     if fullest.used > 1 - settings.min_free:
         return Refusal(Reason.NO_ROOM, f"an MDT is {percent(fullest.used)} full")

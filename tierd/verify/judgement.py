@@ -249,12 +249,11 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     high = -log1p(-min(evidence.loss_high, 1 - exp(-MOST_LOST)))
     spread = max(high - log(usual / evidence.victim_bytes_per_second), 0.0) / ERRORS_OF_90_PERCENT
     error = settings.min_gain * exp(lost - least) * found.share * spread  # as ``least`` changes with ``lost``
-    probability = found.probability(least, error)
     slower = found.something_else(least, 1 - CERTAIN)
     work = work_ratio(act, before, lately) if slower else 1.0
     if slower and (work <= MORE_WORK or not found.slower_than_undone(work, 1 - CERTAIN)):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after, doubt=Doubt.SLOWER)
-    probability = 0.0 if slower else probability
+    probability = 0.0 if slower else found.probability(least, error)
     if 1 - CERTAIN < probability < CERTAIN:
         may_be_known = now < since + MOST_MEASURING_TIMES * settings.judge_seconds
         return Judgement(Verdict.TOO_EARLY if may_be_known else Verdict.CANNOT_TELL, usual, contended, after,
