@@ -395,13 +395,14 @@ def test_a_suspended_mover_completes_one_file_and_leaves_the_rest(world: Cluster
 
 
 def test_a_mover_that_stood_still_while_another_one_moved_the_file(world: ClusterWorld) -> None:
-    """It reported that somebody had changed the layout, and the journal never had the move."""
+    """It reported that the file had grown, and the journal never had the move."""
     stands_still, publishes = Held("begin"), Held("publish")
     first, second = world.mover("m1", stands_still, start=False), world.mover("m2", publishes, start=False)
     handed_over(world, *world.files(1))
     for mover, held in ((first, stands_still), (second, publishes)):
         stepping(world, mover)
         assert held.reached.wait(15)
+    world.lustre.write("/d/0", b"more", 100)
     stands_still.go_on.set()
     assert [str(each.result) for each in world.ended()] == ["refused"]
     publishes.go_on.set()
