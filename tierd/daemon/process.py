@@ -257,8 +257,7 @@ class Supervisor:
             if wanted.web.config_file != self.settings.web.config_file:
                 raise ConfigurationError("a change of web.config_file needs a restart")
         except (ConfigurationError, OSError) as error:
-            log.error("configuration not reloaded, the previous one stays in use: %s",
-                      "; ".join(str(error).splitlines()))
+            log.error("configuration not reloaded, the previous one stays in use: %s", error_text(error))
             return
         if wanted == self.settings:
             log.info("configuration reloaded: no setting has changed")
@@ -323,10 +322,10 @@ def same_sources(before: Settings, wanted: Settings) -> bool:
 
 
 def error_text(error: Exception) -> str:
-    """An error for people, with the file it is about.
+    r"""An error for people in one line, with the file it is about.
 
-    >>> error_text(FileNotFoundError(2, "No such file or directory", "/mnt/a")), error_text(ValueError("odd"))
-    ('/mnt/a: No such file or directory', 'odd')
+    >>> error_text(FileNotFoundError(2, "No such file or directory", "/mnt/a")), error_text(ValueError("odd\neven"))
+    ('/mnt/a: No such file or directory', 'odd; even')
     """
     name, words = getattr(error, "filename", None), getattr(error, "strerror", None)
-    return printable(f"{name}: {words}" if name and words else str(error))
+    return printable(f"{name}: {words}" if name and words else "; ".join(str(error).splitlines()))
