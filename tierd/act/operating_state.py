@@ -44,7 +44,7 @@ class MaintenanceGuard:
         return Refusal(Reason.PAUSE_FILE,
                        f"{self._pause_file} exists{f' ({words!r})' if words else ''}; remove it to continue")
 
-    def refusal(self, now: float) -> Refusal | None:
+    def last_refusal(self, now: float) -> Refusal | None:
         """Refuses new acts, by the pause file as it was seen last. It waits for no disk."""
         return self._last or act.window_refusal(self._maintenance, now)
 
@@ -123,7 +123,7 @@ class OperatingState:
         """The same, by the pause file as it was seen last: each cycle reads it. It waits for no disk."""
         if paused := self.paused:
             return Refusal(Reason.PAUSED, f"paused: {paused}")
-        return self._maintenance.refusal(self._clock.now())
+        return self._maintenance.last_refusal(self._clock.now())
 
     @property
     def takes_none(self) -> Refusal | None:

@@ -247,7 +247,7 @@ class Mover:
     def _held(self) -> Refusal | None:
         if self.stopped or self._ending.is_set():
             return Refusal(Reason.STOPPING, self.stopped or "the mover is stopping")
-        return self._maintenance.pause_file_refusal() or self._maintenance.refusal(self.clock.now())
+        return self._maintenance.pause_file_refusal() or self._maintenance.last_refusal(self.clock.now())
 
     def _refusal(self, message: MoveMessage) -> Refusal | None:
         """Refuses to begin a file: stopped or paused here, without NATS, withdrawn, late, or of an earlier leader."""

@@ -53,14 +53,14 @@ def test_a_malformed_window_stops_the_start(text: str) -> None:
 def test_a_touched_file_stops_everything(tmp_path: Path) -> None:
     pause = tmp_path / "pause"
     still = MaintenanceGuard(str(pause))
-    assert still.refusal(FRIDAY_NOON) is still.pause_file_refusal() is None
+    assert still.last_refusal(FRIDAY_NOON) is still.pause_file_refusal() is None
     pause.touch()
     assert str(still.pause_file_refusal()) == f"{pause} exists; remove it to continue"
     pause.write_bytes(b"disk swap, \xff ann\nsecond line")
     assert "('disk swap, \ufffd ann')" in str(still.pause_file_refusal())
     pause.unlink()
-    assert "disk swap" in str(still.refusal(FRIDAY_NOON))  # nobody has looked since
-    assert still.pause_file_refusal() is still.refusal(FRIDAY_NOON) is None
+    assert "disk swap" in str(still.last_refusal(FRIDAY_NOON))  # nobody has looked since
+    assert still.pause_file_refusal() is still.last_refusal(FRIDAY_NOON) is None
 
 
 def test_a_pause_file_of_any_kind_counts_and_is_not_waited_for(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_pause_file_of_any_kind_counts_and_is_not_waited_for(tmp_path: Path) -
 
 def test_acts_are_undone_outside_of_maintenance_windows_too() -> None:
     still = MaintenanceGuard("", ("20:00-21:00",))
-    assert still.refusal(FRIDAY_NOON)
+    assert still.last_refusal(FRIDAY_NOON)
     assert still.pause_file_refusal() is None
 
 
