@@ -130,6 +130,8 @@ class NatsDispatch(Dispatch):
     def __post_init__(self) -> None:
         self._moved_now: set[Fid] = set()
         """Files with an outcome "done" that may not be in the journal yet."""
+        self._moved_before: set[Fid] = set()
+        """Files that were moved for an earlier act, while another one wants the same: that one counts as the move."""
         self._ready: deque[SentMessage] = deque()
         self._sent: dict[str, SentMessage] = {}
         self._from_source: Counter[str] = Counter()
@@ -457,11 +459,13 @@ class NatsDispatch(Dispatch):
         return fid in self._moved_now or self.journal.is_counted_as_moved(fid, since)
 
     def _has(self, fid: Fid | None, layout: Layout) -> bool:
-        assert fid is not None
         found = self._layout_of(fid)
         return isinstance(found, Layout) and same_shape(found, layout)
 
     def _end(self, message: SentMessage, outcome: MoveOutcome) -> None:
+        if outcome.move.fid in self._moved_before and outcome.result not in _ENDED:
+            outcome = self._found_done(outcome.move, "a mover reported an earlier act late; found done")
+        self._moved_before -= {outcome.move.fid}
         del message.moves[outcome.move.act]
         self._from_source[message.source] -= 1
         self._add_ended(outcome)
@@ -496,7 +500,11 @@ class NatsDispatch(Dispatch):
         if ours and each.result == MoveResult.DOUBTFUL and (given_up or entry.outcome == Outcome.DONE):
             self._add_ended(MoveOutcome(move, MoveResult.DOUBTFUL, each.reason, each.detail))
         elif given_up and self._has(entry.fid, move.layout) and not self._is_counted(entry.fid, entry.intended_at):
-            self._add_ended(MoveOutcome(move, MoveResult.DONE, "", "a mover reported it late; found done"))
+            under_way = (each for message in (*self._ready, *self._sent.values()) for each in message.moves.values())
+            if any(each.fid == move.fid and same_shape(each.layout, move.layout) for each in under_way):
+                self._moved_before.add(entry.fid)
+            else:
+                self._add_ended(MoveOutcome(move, MoveResult.DONE, "", "a mover reported it late; found done"))
 
     def _expire(self, now: float) -> None:
         """End moves without a result at their deadline, with the outcome that the file on Lustre shows."""
@@ -512,7 +520,6 @@ class NatsDispatch(Dispatch):
 
     def _found(self, each: Move) -> MoveOutcome | None:
         """What became of a file; None while the file system does not answer."""
-        assert each.fid is not None
         found = self._layout_of(each.fid)
         if isinstance(found, FileNotFoundError | Stale):
             return MoveOutcome(each, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone")
@@ -529,7 +536,8 @@ class NatsDispatch(Dispatch):
             return MoveOutcome(each, MoveResult.FAILED, "no-result", f"{why}, several times; the file is unchanged")
         return halted_outcome(each, Refusal(Reason.OUT_OF_TIME, f"{why}; the file is unchanged"))
 
-    def _layout_of(self, fid: Fid) -> Layout | OSError | None:
+    def _layout_of(self, fid: Fid | None) -> Layout | OSError | None:
+        assert fid is not None
         try:
             return self.filesystem.layout(self.filesystem.path_of(fid))
         except OSError as error:

@@ -52,8 +52,7 @@ class Candidate:
         """Whether enough servers of NATS answered the last attempt to lead. One without the others is connected too."""
         self._reported = ""
         self._key = ""
-        fields = dict(part.partition("=")[::2] for part in claim.holder.split())
-        host = fields.get("host", "unknown")
+        host = dict(part.partition("=")[::2] for part in claim.holder.split()).get("host", "unknown")
         self.standby = RemoteStandby(settings.cluster.name or host, host, clock.now())
         """This process as a standby. Replaced as a whole, so that any thread may read it."""
         self._copied_at: float | None = None

@@ -75,12 +75,10 @@ def run_worker(worker: Worker, notify: Callable[..., None], end: threading.Event
 def reader_of(settings: Settings, filesystem: MountedFilesystem, mdts: tuple[str, ...], connection: Connection,
               claims: ClaimFolder, clock: SystemClock) -> Reader:
     """The reader for a file system. ``claims`` has the key that signs its tallies."""
-    limits = TallyLimits()
-    host = host_name()
-    name = settings.cluster.name or host
+    name = settings.cluster.name or host_name()
 
     def make_table() -> ActivityTable:
-        return ActivityTable(filesystem.path_of, is_echo=OwnMoves(settings.own_jobs), tallies=limits)
+        return ActivityTable(filesystem.path_of, is_echo=OwnMoves(settings.own_jobs), tallies=TallyLimits())
 
     def reader_of_mdt(mdt: str) -> MdtReader:
         calls = TimedCalls(clock)
@@ -89,7 +87,7 @@ def reader_of(settings: Settings, filesystem: MountedFilesystem, mdts: tuple[str
                          user=settings.sense.readers.get(mdt, ""), make_table=make_table, settings=settings.reader,
                          clock=clock, monotonic=clock.monotonic, fsname=filesystem.fsname)
 
-    return Reader(name, host, {mdt: reader_of_mdt(mdt) for mdt in mdts}, connection, Names(filesystem.fsname),
+    return Reader(name, host_name(), {mdt: reader_of_mdt(mdt) for mdt in mdts}, connection, Names(filesystem.fsname),
                   settings=settings.reader, clock=clock, secret=partial(read_key, claims))
 
 
@@ -104,8 +102,7 @@ def local_mover(settings: Settings, connection: Connection, clock: SystemClock) 
     mount, tree, claims = _mounted(settings)
     library = Library.load(settings.movers.library)
     engine = engines.build_mover(with_fileset(library, mount), library, tree, settings.movers)
-    host = host_name()
-    return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
+    return Mover(settings.cluster.name or host_name(), host_name(), connection, Names(mount.fsname), engine,
                  claims=claims, settings=settings, clock=clock, nids=partial(own_nids, tree))
 
 
