@@ -453,7 +453,7 @@ def test_nothing_moves_while_acts_are_held(site: Site, change: str) -> None:
     assert len(on_target(site)) == 8
     assert row(site)["queued_moves"] == 0
     state = site.ask("status")
-    assert row(site)["waits_for"] == (state["held"] or state["draining"]) != ""
+    assert row(site)["waits_for"] == (state["held"] or f"tierd is draining: {state['draining']}")
 
 
 def test_a_drain_says_that_it_waits_for_another_mover(site: Site) -> None:
