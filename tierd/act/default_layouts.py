@@ -18,7 +18,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout import directory
 from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
-from lustre.layout.model import Layout, explain, same_shape
+from lustre.layout.model import Layout, explain, mirrors, same_shape
 from tierd.act.guard import ActGuard, JobCheck
 from tierd.act.journal.entry import Default, wanted_default
 from tierd.act.journal.writer import Journal
@@ -106,7 +106,11 @@ def default_words(default: Default) -> str:
 def same_default(one: Default, other: Default) -> bool:
     """Whether two defaults give new files the same layout, or new directories the same striping."""
     if isinstance(one, Layout) and isinstance(other, Layout):
-        return same_shape(one, other)
+        ours, theirs = ([part for mirror in mirrors(each) for part in mirror] for each in (one, other))
+        # in a file, Lustre has replaced a default count
+        return same_shape(one, other) and not any(
+            a.stripe_count != b.stripe_count and 0 in (a.stripe_count, b.stripe_count)
+            and not (a.on_mdt or a.objects or b.objects) for a, b in zip(ours, theirs, strict=True))
     return not isinstance(one, Layout) and not isinstance(other, Layout) and directory.same_default(one, other)
 
 
@@ -246,6 +250,6 @@ class DefaultLayoutQueue:
                 return Refusal(Reason.OTHER_MOVER, "the directory is being migrated or split")
             return None
         assert not isinstance(before, DefaultStriping)
-        if before is not None and same_shape(before, action.layout):
+        if before is not None and same_default(before, action.layout):
             return Refusal(Reason.HAS_LAYOUT, "the directory already has this layout")
         return replacement_refusal(before, None if before is not None else self.filesystem.layout("/"))

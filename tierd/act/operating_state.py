@@ -131,11 +131,6 @@ class OperatingState:
         drain = Refusal(Reason.PAUSED, f"tierd is draining: {self.draining}") if self.draining else None
         return self.last_held or drain
 
-    @property
-    def stopped(self) -> Refusal | None:
-        """Refuses every act, and undo: the pause file."""
-        return self._maintenance.pause_file_refusal()
-
 
 VALID_SECONDS = 86400.0
 """An answer counts for a day: as long as one is on call. A choice."""

@@ -287,9 +287,10 @@ class Daemon:
         return self._seen is not None and held is None
 
     def _allowed(self) -> bool:
-        state = self._gate.operating_state
-        # maintenance windows are not among it: verdicts and undo do not wait for them
-        return not state.paused and not state.stopped and "claim" not in self.faults and "nats" not in self.faults
+        held = self._gate.operating_state.held
+        # verdicts and undo do not wait for maintenance windows
+        free = held is None or held.reason is Reason.MAINTENANCE_WINDOW
+        return free and "claim" not in self.faults and "nats" not in self.faults
 
     def _take_claim(self) -> bool:
         self.log.held(sentence_of(self._gate.operating_state.held))

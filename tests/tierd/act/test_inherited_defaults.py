@@ -23,6 +23,7 @@ from tierd.refusal import Reason, Refusal
 
 OTHER = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
 LARGER = Layout((Component(0, 4 << 20, "flash"), Component(4 << 20, None, "hdd")))
+ANY_COUNT = Layout((Component(0, 4 << 20, "flash"), Component(4 << 20, None, "hdd", 0)))
 
 
 def make(world: World, *paths: str) -> None:
@@ -255,7 +256,8 @@ def test_a_directory_that_was_made_again_has_the_default_of_the_one_above(world:
     assert all_have(world, FLASH)
 
 
-@pytest.mark.parametrize(("acts", "others"), [((FLASH, LARGER, HDD), (OTHER, FLASH)), ((FLASH, FLASH), (OTHER,))])
+@pytest.mark.parametrize(("acts", "others"), [((FLASH, LARGER, HDD), (OTHER, FLASH)), ((FLASH, FLASH), (OTHER,)),
+                                              ((ANY_COUNT, ANY_COUNT), (LARGER,))])
 def test_a_default_that_somebody_set_between_acts_is_not_lost(
         world: World, acts: Sequence[Layout], others: Sequence[Layout]) -> None:
     world.default(acts[0])

@@ -68,8 +68,7 @@ def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() ->
 
 
 @pytest.mark.parametrize(("room", "activity", "reason", "sentence"), [
-    (replace(ROOM, pools={"flash": (), "hdd": TARGETS}), ACTIVITY, Reason.NO_POOL,
-     "pool 'flash' does not exist or has no targets"),
+    (replace(ROOM, pools={"flash": (), "hdd": TARGETS}), ACTIVITY, Reason.NO_POOL, "'flash' does not exist"),
     (replace(ROOM, default_layouts={}), ACTIVITY, Reason.NO_LAYOUT, "default layout could not be read"),
     (SHORT, ACTIVITY, Reason.NO_ROOM, "GB free, and the job fills"),
     (ROOM, replace(ACTIVITY, sizes=(MIB,) * 50 + (30 * MIB,) * 50), Reason.SIZES_MIXED, "would split"),
