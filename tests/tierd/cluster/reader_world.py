@@ -38,7 +38,7 @@ def lives(*numbers: int) -> list[Record]:
 
 
 def life(number: int) -> list[Record]:
-    fid, time, index = Fid(0x200000403, number), 1000.0 + number, 3 * number
+    fid, time, index = Fid(0x200000403, number), SystemClock().now(), 3 * number
     return [Record(index + 1, RecordType.CREATE, time, target=fid, parent=DIRECTORY, name=b"f%d" % number,
                    job_id=b"small.1"),
             Record(index + 2, RecordType.OPEN, time, target=fid, parent=DIRECTORY, job_id=b"small.1"),

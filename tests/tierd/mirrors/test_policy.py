@@ -54,7 +54,7 @@ def cold(*files: StoredFile, ours: bool = True, free: float = 0) -> Plan:
 def test_files_that_are_only_read_get_a_mirror_and_new_ones_the_plain_default() -> None:
     default, *moves = hot().actions
     assert (default.kind, explain(default.layout)) == (ActKind.SET_DEFAULT_LAYOUT,
-                                                       "first 64K on flash (1 stripe), rest on hdd (1 stripe)")
+                                                       "first 64K on flash (1 stripe), rest on hdd (default stripes)")
     assert {action.layout.mirror_count for action in moves} == {2}
     assert {action.layout.components[0].pool for action in moves} == {"flash"}
     assert explain(with_mirror(ON_DISKS, moves[0].layout)) == (
