@@ -118,10 +118,10 @@ def remeasured_sentence(finding: Finding, judgement: Judgement) -> str:
 
 
 def throughput_text(finding: Finding, judgement: Judgement) -> str:
-    """The victim's throughput before the neighbour, with it and after the act; device time may predict the first."""
+    """The victim's throughput without the neighbour, with it and after the act; device time may predict the first."""
     stream = finding.evidence.of_stream
     if stream is None or not stream.lacks_past:
-        return (f"{finding.victim}: {rate_text(judgement.usual)} before the neighbour, "
+        return (f"{finding.victim}: {rate_text(judgement.usual)} without the neighbour, "
                 f"{rate_text(judgement.contended)} with it, {rate_text(judgement.after)} after the act")
     low, high = (stream.victim_bytes_per_second / (1 - loss) for loss in (stream.loss_low, stream.loss_high))
     return (f"{finding.victim}: {rate_text(judgement.contended)} before the act, "

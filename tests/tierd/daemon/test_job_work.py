@@ -256,7 +256,7 @@ FINDING = Finding("noisy-neighbour", 0.0, "small.1", "stream.2", (), "", Evidenc
 
 def test_rates_of_a_verdict_are_scaled_and_have_units() -> None:
     measured = Judgement(Verdict.HELPED, 176.8e9, 44e6, 132.6e9, regained=(0.75, 0.6, 0.9))
-    numbers = ("stream.2: 177 GB/s before the neighbour, 44.0 MB/s with it, 133 GB/s after the act; "
+    numbers = ("stream.2: 177 GB/s without the neighbour, 44.0 MB/s with it, 133 GB/s after the act; "
                "75% of the loss regained (60% to 90%)")
     assert judged_sentence(FINDING, measured) == f"KEPT: it helped. {numbers}"
     held = remeasured_sentence(FINDING, Judgement(Verdict.DID_NOT_HELP, 176.8e9, 44e6, 46e6))
