@@ -25,16 +25,16 @@ ROOMS = (
     ("lustre", ("lustre",), 7_000, 6_990),
     ("httpserver", ("httpserver",), 1_200, 1_490),
     ("exporter", ("exporter",), 8_500, 8_140),
-    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_370),
-    ("tierd: sense", ("tierd/sense",), 5_500, 7_900),
+    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_366),
+    ("tierd: sense", ("tierd/sense",), 5_500, 7_825),
     ("tierd: detect, decide, verify, policies",
-     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_700),
-    ("tierd: act", ("tierd/act",), 6_000, 7_860),
-    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_575),
-    ("tierd: cluster", ("tierd/cluster",), 3_000, 3_050),
+     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_715),
+    ("tierd: act", ("tierd/act",), 6_000, 7_830),
+    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_576),
+    ("tierd: cluster", ("tierd/cluster",), 3_000, 3_005),
     ("tierd: other", ("tierd",), 4_500, 6_080),
-    ("simulator", ("simulator",), 8_500, 8_975),
-    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_415),
+    ("simulator", ("simulator",), 8_500, 8_906),
+    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_410),
 )
 """Rooms, their folders, the lines that were planned, and those they may have. Of a file in two rooms, the first counts
 it."""
@@ -111,9 +111,9 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 78_535
+    yield "all product Python", lines(counted), 65_000, 78_330
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
-    yield "tests", lines(files("tests")), 42_000, 54_336
+    yield "tests", lines(files("tests")), 42_000, 54_315
     every = Settings()
     policies = sum(settings_of(each.settings) for each in every.policies)
     yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200, 200

@@ -316,10 +316,9 @@ class SchedulerRequests:
 
     def _prepare(self, request: Request) -> answers.PrepareAnswer:
         """Have the layout that helped an application before set for its next run."""
-        if refusal := self._gate.operating_state.takes_none:
-            return answers.PrepareAnswer((), (), (refusal.sentence,))
-        if self._settings.act.dry_run:
-            return answers.PrepareAnswer((), (), ("tierd is in a dry run",))
+        held = sentence_of(self._gate.operating_state.takes_none)
+        if why := held or ("tierd is in a dry run" if self._settings.act.dry_run else ""):
+            return answers.PrepareAnswer((), (), (why,))
         mount, path = self._settings.filesystem.mount.rstrip("/"), text_of(request, "directory")
         if not is_below(path, mount):
             return answers.PrepareAnswer((), (), (f"the job does not start on {mount}",))
