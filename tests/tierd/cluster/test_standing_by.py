@@ -15,6 +15,7 @@ from tests.tierd.cluster.broker import Broker, connected, new_fsname
 from tests.tierd.cluster.test_journal_stream import contents
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder
+from tierd.act.journal.connection import FULL
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.cli.control import mover_lines
@@ -115,7 +116,7 @@ def test_a_standby_whose_journal_fails_opens_it_again(shared_broker: Broker, tmp
     journal.publish()
     second._follower._copy._db.execute("PRAGMA max_page_count = 1")
     assert not second.step()
-    assert second.standby.problem == "the journal: database or disk is full"
+    assert second.standby.problem == FULL
     assert not second.step()
     assert (second.standby.problem, second.standby.behind_messages) == ("", 0)
     (tmp_path / "b.sqlite").unlink()
