@@ -95,8 +95,10 @@ class OperatingState:
         return "; ".join(filter(None, (self.tripped, self._pause.text_at(self._clock.now()))))
 
     def pause(self, reason: str, *, seconds: float = 0.0) -> None:
-        """Begin no act until :meth:`resume`, or for some seconds. A move in progress ends first."""
-        self._pause = Pause(reason, self._clock.now() + seconds if seconds else 0.0)
+        """Begin no act until :meth:`resume` or for some seconds. A move in hand ends first. A longer pause stays."""
+        present, now = self._pause, self._clock.now()
+        if not (seconds and present.text_at(now) and not 0 < present.until < now + seconds):
+            self._pause = Pause(reason, now + seconds if seconds else 0.0)
 
     def trip(self, reason: str) -> None:
         """Open the circuit breaker, and store that at once. While it is open, the first reason stays."""

@@ -19,7 +19,7 @@ from itertools import groupby
 from lustre.errors import Busy
 from lustre.layout.model import Layout, in_sync, mirrors, one_mirror, same_shape
 from lustre.layout.setstripe import setstripe_arguments
-from tierd.act.movers import checks, inspection
+from tierd.act.movers import checks, inspection, moves
 from tierd.act.movers.checks import FileFacts
 from tierd.act.movers.lfs import RECENTLY_MODIFIED_SECONDS, LfsMover, failure_of_one
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, outcome_of_error, refused_outcome
@@ -121,6 +121,8 @@ class MirrorMover(inspection.FileEngine):
         found = self._examined(move, batch)
         if isinstance(found, MoveOutcome):
             return replace(found, not_copied=1.0)
+        if late := move.fence():  # this process may have hung while it examined the file
+            return moves.halted_outcome(move, late)
         before = found.facts
         if found.resync:
             failure = self._run("resync", self._lfs.place_of(before))

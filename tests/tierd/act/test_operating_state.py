@@ -77,6 +77,18 @@ def test_acts_are_undone_outside_of_maintenance_windows_too() -> None:
     assert still.pause_file_refusal() is None
 
 
+def test_a_pause_with_an_end_shortens_no_other(world: World) -> None:
+    """After two hours tierd acted, though somebody else had paused it for the weekend."""
+    state = OperatingState(world.journal, MaintenanceGuard(), world.clock)
+    for seconds, stays in ((0.0, "weekend"), (7200.0, "weekend"), (0.0, "week")):
+        state.pause("two hours" if seconds else stays, seconds=seconds)
+        assert state.paused == stays
+    state.resume()
+    for seconds, stays in ((60.0, "60"), (7200.0, "7200"), (60.0, "7200")):
+        state.pause(f"{seconds:.0f}", seconds=seconds)
+        assert state.paused.startswith(f"{stays}, until ")
+
+
 def test_a_doubtful_file_whose_name_is_not_text_stops_all_moves_after_a_restart_too(world: World) -> None:
     """Its name could not be stored: tierd ended, and went on moving files when it was started again."""
     node = world.lustre.create("/a\udcff", b"data" * 25)

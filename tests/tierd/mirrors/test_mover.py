@@ -254,7 +254,8 @@ def test_a_dry_run_and_a_halt_change_nothing() -> None:
     (found,) = world.engine.examine(moves)
     assert found.result is MoveResult.MOVABLE
     (halted,) = world.engine.move(moves, lambda: Refusal(Reason.PAUSED, "paused"))
-    assert halted.reason == Reason.HALTED
+    (fenced,) = world.engine.move([replace(moves[0], fence=lambda: Refusal(Reason.OUT_OF_DATE, "late"))])
+    assert halted.reason == fenced.reason == Reason.HALTED
     assert not world.lfs.commands
 
 
