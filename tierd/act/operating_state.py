@@ -97,7 +97,8 @@ class OperatingState:
     def pause(self, reason: str, *, seconds: float = 0.0) -> None:
         """Begin no act until :meth:`resume` or for some seconds. A move in hand ends first. A longer pause stays."""
         present, now = self._pause, self._clock.now()
-        if not (seconds and present.text_at(now) and not 0 < present.until < now + seconds):
+        is_longer = present.text_at(now) and (not present.until or present.until >= now + seconds)
+        if not seconds or not is_longer:
             self._pause = Pause(reason, now + seconds if seconds else 0.0)
 
     def trip(self, reason: str) -> None:
@@ -128,8 +129,8 @@ class OperatingState:
         return self._maintenance.last_refusal(self._clock.now())
 
     @property
-    def takes_none(self) -> Refusal | None:
-        """Refuses what is not queued yet: what held acts when it was seen last, or a drain."""
+    def new_work_refusal(self) -> Refusal | None:
+        """Refuses work that is not queued yet: a pause, the pause file as it was seen last, the windows, or a drain."""
         drain = Refusal(Reason.PAUSED, f"tierd is draining: {self.draining}") if self.draining else None
         return self.last_held or drain
 

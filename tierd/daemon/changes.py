@@ -199,7 +199,7 @@ class ChangingRequests:
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             refused=sum(count for why, count in made.left_out.items() if why.reason is not Reason.HAS_LAYOUT),
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
-            held=sentence_of(self._gate.operating_state.takes_none),
+            held=sentence_of(self._gate.operating_state.new_work_refusal),
             actions=tuple(map(action_answer, made.actions[:10])))
 
     def _submit(self, request: Request) -> answers.SubmitAnswer:
@@ -224,7 +224,7 @@ class ChangingRequests:
                 planned, target=target, bytes_per_second=self._settings.limits.bytes_per_second,
                 stopped_by_tierd=planned.own_mdts,
                 stop_command=set_command(target, 0) if drains.unstopped(target) else "",
-                dry_run=self._settings.act.dry_run, held=sentence_of(self._gate.operating_state.takes_none))
+                dry_run=self._settings.act.dry_run, held=sentence_of(self._gate.operating_state.new_work_refusal))
         if act == "begin":
             drain = drains.begin(target, text_of(request, "by", "tierctl"), preview=bool(request.get("preview")))
         else:
@@ -278,7 +278,7 @@ class SchedulerRequests:
         if uid < 0 or gid < 0:
             raise ValueError("stage takes the uid and the gid of the job's user")
         wanted = [self._staging(job, uid, gid, printable(text_of(request, "user")), each) for each in stages]
-        if refusal := self._gate.operating_state.takes_none:
+        if refusal := self._gate.operating_state.new_work_refusal:
             return answers.StagingsAnswer(held=refusal.sentence)
         accepted = self._stager.accept(wanted)
         self._wake()
@@ -308,7 +308,7 @@ class SchedulerRequests:
         self._stager.asked(job)
         count = min(max(1, count_in(request, "most", 2 * MAX_STAGES)), 1000)
         return answers.StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))),
-                                      sentence_of(self._gate.operating_state.takes_none))
+                                      sentence_of(self._gate.operating_state.new_work_refusal))
 
     def _cancel(self, request: Request) -> answers.StagingsAnswer:
         cancelled = self._stager.cancel(job_of(request), request.get("uid"))
@@ -316,7 +316,7 @@ class SchedulerRequests:
 
     def _prepare(self, request: Request) -> answers.PrepareAnswer:
         """Have the layout that helped an application before set for its next run."""
-        held = sentence_of(self._gate.operating_state.takes_none)
+        held = sentence_of(self._gate.operating_state.new_work_refusal)
         if why := held or ("tierd is in a dry run" if self._settings.act.dry_run else ""):
             return answers.PrepareAnswer((), (), (why,))
         mount, path = self._settings.filesystem.mount.rstrip("/"), text_of(request, "directory")

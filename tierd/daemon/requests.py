@@ -229,7 +229,7 @@ class ReadingRequests:
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
         """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""
         view, refusals = self.snapshot, self._daemon.remediations.refusals(key)
-        holds = [*filter(None, (self._gate.operating_state.takes_none,)), *self._daemon.blocked_by()]
+        holds = [*filter(None, (self._gate.operating_state.new_work_refusal,)), *self._daemon.blocked_by()]
         if not refusals and not holds and not any(case.state and case.key == key for case in view.cases):
             return (Refusal(Reason.NOTHING_TO_DO, "not planned yet; tierd plans in the next seconds"),)
         return (*refusals, *(hold for hold in holds if hold not in refusals))
@@ -405,7 +405,7 @@ class ReadingRequests:
         counts, state = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values()), gate.operating_state
         waits = ("tierd is in a dry run" if gate.dry_run and not drain.preview else
                  "; ".join(map(sentence_of, self._daemon.blocked_by(of_orders=True)))
-                 or sentence_of(state.takes_none or gate.queue.delay_of(drain.key)))
+                 or sentence_of(state.new_work_refusal or gate.queue.delay_of(drain.key)))
         return answers.DrainRow.of(
             drain, order=drain.finding, position=drain.after, queued_moves=gate.queue.waiting_for(drain.key),
             files_moved=self.reader.sums_of_finding(drain.finding)["files_moved"], used_bytes=used,

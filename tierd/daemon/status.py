@@ -404,7 +404,7 @@ def cycle_sentence(view: StatusSnapshot, daemon: Daemon) -> str:
         parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")
     if gate.waiting:
         parts.append(f"{count_of(gate.waiting, 'move')} queued")
-    if held := state.takes_none:
+    if held := state.new_work_refusal:
         parts.append(f"no new acts: {held}")
     if daemon.faults:  # each was logged in full when it began
         parts.append(f"problems: {', '.join(daemon.faults)}")

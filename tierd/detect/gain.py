@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from math import exp, expm1, hypot, log, log1p, prod, sqrt
+from math import exp, expm1, hypot, log, log1p, sqrt
 from statistics import fmean, median
 
 import numpy as np
@@ -191,7 +191,7 @@ def gain(track: StreamTrack, neighbour: str, before: Sequence[StreamWindow],
     was, now = track.doses(before), track.doses(since)
     own = np.arange(len(was)) == 1 + track.jobs.index(neighbour)
     _, b, b_error = costs[-1]
-    still = fmean(prod(each.suspects.get(neighbour, (0.0, 0.0))[:2]) for each in since)
+    still = fmean(dose * now_b for dose, now_b, _ in (each.suspects.get(neighbour, (0.0, 0.0, 0.0)) for each in since))
     explained = b * float(was[own].sum()) - still
     error = hypot(b_error * float((was - now)[own].sum()), VARIES * explained)
     others, others_error = track.lost_to(np.where(own, 0.0, now - was))

@@ -632,7 +632,7 @@ class Interference:
         b = np.arange(1, 1 + COLUMNS)
         passed = np.where(state["windows"][row] > 0, self._now - state["streamed_at"][row], seconds)
         covariance[:, :, 0, 0] += (state["wander"][row] * passed)[:, None]
-        error = covariance[:, :, b, b]
+        variance = covariance[:, :, b, b]
         covariance[:, :, b, b] += DRIFT * seconds * (exposure > 0)[:, None, :]
         left = np.repeat(state["left"][row][:, :, None], KINDS, axis=2)
         expected = np.maximum((weight[..., None] * mean).sum(axis=1)[:, 1:], 0)
@@ -643,7 +643,7 @@ class Interference:
         covariance = np.repeat(covariance[:, :, None], KINDS, axis=2)
         covariance[:, :, JUMPED, 0, 0] += JUMP**2
         covariance[:, :, SURPRISED, b, b] += surprise[:, None, :]
-        left *= error[:, :, None] / np.maximum(covariance[..., b, b], 1e-12)
+        left *= variance[:, :, None] / np.maximum(covariance[..., b, b], 1e-12)
         observed = np.concatenate((np.ones((len(row), 1)), -exposure), axis=1)
         error = rate[:, None, None] - np.einsum("vpki,vi->vpk", mean, observed)
         along = np.einsum("vpkij,vj->vpki", covariance, observed)

@@ -61,7 +61,7 @@ class MissingRecordsError(ChangelogError):
     """Records are lost: the known state of directories may be wrong."""
 
     def __init__(self, message: str, mdts: Collection[str], problems: Sequence[str] = ()) -> None:
-        """``mdts`` are the MDTs whose records are lost (``MDT0000``), ``problems`` what else is wrong."""
+        """``mdts``: MDTs whose records are lost (``MDT0000``). ``problems``: other errors of the same call."""
         super().__init__("; ".join((message, *problems)))
         self.mdts = frozenset(mdts)
         self.problems = "; ".join(problems)
