@@ -197,14 +197,14 @@ class Engine:
         self.learner.learn(columns, kinds, pool, names, unhealthy, flash=flash, request_msec=request_msec)
         costs = self.learner.table(pool, names, unhealthy, self._small_writes, request_msec=request_msec)
         work = recent_work(recent.windows, kinds, len(recent.jobs.by_number))
-        losses = self._interference.update(columns, work, kinds, costs)
+        losses, rivals = self._interference.update(columns, work, kinds, costs)
         jobs, targets = recent.jobs.by_number, list(recent.targets)
         self.device_time = device_times(work, targets, jobs, pool, names, costs=self.learner.costs)
         lately = self.history.recent
         streamed = self._streams.targets(
             streams_held_up(work, kinds, jobs, targets, self.device_time), lately, self.device_time, self._facts)
         self.streamed_targets = streamed if self._facts.fill else None
-        rivals, settings = self._interference.rival_losses, self._settings.noisy_neighbour
+        settings = self._settings.noisy_neighbour
         found = [loss for loss in (*losses, *rivals) if is_found(loss, True, settings)]
         named = {jobs[job] for loss in found for job in (loss.victim, *loss.suspects)}
         return SlowdownView(

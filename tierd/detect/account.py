@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, expm1, hypot, log1p, sqrt
 
-from tierd.detect.gain import StreamTrack
-from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_EXPOSURE, VARIES
+from tierd.detect.gain import VARIES, StreamTrack
+from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_EXPOSURE
 from tierd.model import Finding
 from tierd.text import bytes_text, duration_text
 

@@ -27,20 +27,19 @@ sequential, and cost only their bytes.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain, combinations
-from math import isfinite, log, sqrt
+from math import log, sqrt
 
+import msgspec
 import numpy as np
 
 from tierd.detect.accelerators import SmallWrites
 from tierd.detect.columns import JobKinds, WindowColumns
-from tierd.loads import Bools, Floats, Ints, distinct, sums
-from tierd.validators import validator_of
+from tierd.loads import Array, Bools, Floats, Ints, distinct, sums
 
 Vector = tuple[float, float, float]
 """For bytes read, bytes written and operations."""
@@ -55,8 +54,6 @@ class DeviceCosts:
     """For one byte read, one byte written, one operation."""
     covariance: Matrix
     """Of the errors of these three, in seconds squared."""
-    observations: int
-    """How many windows of targets they were fitted to."""
 
     def busy(self, work: Vector) -> float:
         """Share of a second that so much work a second keeps a target busy."""
@@ -71,26 +68,22 @@ def costs_to_json(costs: Mapping[str, DeviceCosts]) -> str:
     """The costs of all pools, for the journal.
 
     >>> zero = (0.0, 0.0, 0.0)
-    >>> known = {"hdd": DeviceCosts((6e-8, 6e-8, 0.01), (zero, zero, zero), 90)}
+    >>> known = {"hdd": DeviceCosts((6e-8, 6e-8, 0.01), (zero, zero, zero))}
     >>> costs_from_json(costs_to_json(known)) == known, costs_from_json('{"hdd": {"seconds": [1, 2]}}')
     (True, {})
     """
-    return json.dumps({pool: asdict(each) for pool, each in sorted(costs.items())})
+    return msgspec.json.encode(dict(sorted(costs.items()))).decode()
 
 
 def costs_from_json(text: str) -> dict[str, DeviceCosts]:
     """The costs of all pools as they were stored. Pools whose numbers make no sense are left out."""
-    try:
-        pools = json.loads(text).items()
-    except (ValueError, AttributeError):
-        return {}
     found = {}
-    for pool, each in pools:
-        with suppress(ValueError):
-            costs = validator_of(DeviceCosts).validate_python(each)
-            covariance = np.array(costs.covariance)
-            if isfinite(sum(costs.seconds) + covariance.sum()) and min(*costs.seconds, *covariance.diagonal()) >= 0:
-                found[pool] = costs
+    with suppress(msgspec.DecodeError):
+        for pool, each in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items():
+            with suppress(msgspec.DecodeError):
+                costs = msgspec.json.decode(each, type=DeviceCosts)
+                if min(*costs.seconds, *np.diag(costs.covariance)) >= 0:
+                    found[pool] = costs
     return found
 
 
@@ -124,6 +117,8 @@ LEARNED_WIDENING = 2.0
 """Factor on the errors of an earlier run: its pool may have changed."""
 RIDGE = 1e-9
 """Keeps the equations solvable where all windows are the same, as a part of their largest coefficient."""
+BUSIEST = 0.95
+"""The quantile of windows that stands for the most that targets do. A choice: a few readings are late."""
 ROUNDS = 8
 """The fit changes by less than a percent after five."""
 MOST_VARIED = 0.95
@@ -141,7 +136,8 @@ def fit(work: Floats, most_operation_seconds: float = DISK_OPERATION_SECONDS,
         raise ValueError("no window with a stream")
     seconds, error = possible(most_operation_seconds, work)
     # in units of the usual, all costs are about 1
-    units = np.array((1 / _high(moved), 1 / _high(moved), seconds))
+    byte_seconds = 1 / float(np.quantile(moved, BUSIEST, method="lower"))
+    units = np.array((byte_seconds, byte_seconds, seconds))
     points = work * units
     # the prior as equations with an error of 1: a byte written costs as much as one read, give or take once more, as
     # RAID 6 reads and writes parity too
@@ -167,11 +163,7 @@ def fit(work: Floats, most_operation_seconds: float = DISK_OPERATION_SECONDS,
         varied = seen * (by_bytes.T * weight) @ by_bytes
     covariance = variance * np.linalg.pinv(normal + RIDGE * np.eye(3)) + np.diag((np.array(DIFFERENCES) * costs)**2)
     reads, writes, operations = map(vector, covariance * np.outer(units, units))
-    return DeviceCosts(vector(costs * units), (reads, writes, operations), len(work))
-
-
-def _high(values: Floats) -> float:
-    return float(np.quantile(values, 0.95, method="lower"))
+    return DeviceCosts(vector(costs * units), (reads, writes, operations))
 
 
 def possible(most_operation_seconds: float, work: Floats) -> tuple[float, float]:
@@ -184,7 +176,7 @@ def possible(most_operation_seconds: float, work: Floats) -> tuple[float, float]
     >>> [f"{1e3 * seconds:.2f}" for seconds in possible(0.025, np.array([(0.0, 1e8, 1000.0)]))]
     ['0.39', '0.25']
     """
-    most = min(most_operation_seconds, 1 / max(_high(work[:, 2]), 1e-9))
+    most = min(most_operation_seconds, 1 / max(float(np.quantile(work[:, 2], BUSIEST, method="lower")), 1e-9))
     mean = (1 - 1 / RANGE) / log(RANGE)
     return most * mean, most * sqrt((1 - RANGE**-2) / (2 * log(RANGE)) - mean**2)
 
@@ -253,13 +245,15 @@ SLOWEST = 0.5
 go in step, so a stream waits for the slowest. A choice: buckets of ``brw_stats`` are powers of two."""
 
 
-def waited_for(request_msec: Floats, slowest_msec: Floats) -> Bools:
-    """Which targets hold a stream up: requests take about as long as on its slowest target, or an unknown time."""
-    found: Bools = (request_msec >= SLOWEST * slowest_msec) | (request_msec == 0)
+def waited_for(stream: Array, request_msec: Floats) -> Bools:
+    """Which rows are targets that hold their stream up: requests take about as long as on the slowest of its targets,
+    or an unknown time.
+    """
+    found: Bools = (request_msec >= SLOWEST * largest(stream, request_msec)) | (request_msec == 0)
     return found
 
 
-def largest(group: Floats, values: Floats) -> Floats:
+def largest(group: Array, values: Floats) -> Floats:
     """The largest of these values in the group of each, at least 0."""
     groups, of = distinct(group)
     found = np.zeros(len(groups))
@@ -275,8 +269,8 @@ IN_STEP = 0.9
 MIXED = 1.0
 """Operations a second that make a window of a target a mixed one. A choice: a disk does about 100."""
 KEPT, KEPT_OF_WINDOW = 256, 16
-"""Windows of targets kept of a pool, of each of two sorts: mixed, and with streams alone; and how many of them one
-window adds at the most, so that a large pool does not forget within seconds."""
+"""Observations kept of a pool, of each of two sorts: mixed, and with streams alone; and how many of them one window
+adds at the most, so that a large pool does not forget within seconds."""
 MOST = 0.5
 """Share of the windows with streams that must be saturated. Otherwise the streams wait for something other than the
 targets, and throughput shows no costs: earlier ones stay."""
@@ -286,25 +280,6 @@ MARK_FACTOR = 2654435761
 FIRST_WINDOWS = 6
 """So early, only costs of an earlier run stay: a stream that worked in the first window alone is no measure. A choice.
 """
-
-
-def may_be_full(target: Ints, job: Ints, pool: Ints, total: Floats, *, request_msec: Floats) -> Bools:
-    """Which targets may hold a stream up, of those on which streams are at work: a row for each target of a stream.
-
-    A target of a pool had time left where another did as much of everything and moved more bytes, as they are alike. A
-    stream that waits for the other keeps neither busier. ``total`` is the work on each target, of all jobs.
-    """
-    moved = total[target, :2].sum(axis=1)
-    order = np.argsort(moved, kind="stable")
-    streams, of = distinct(job * (pool.max(initial=0) + 1) + pool[target])
-    most = np.zeros(len(streams), np.int64)
-    most[of[order]] = target[order]  # the last one stays
-    other = total[most[of]]
-    had_time = (other >= IN_STEP * total[target]).all(axis=1) & (IN_STEP * other[:, :2].sum(axis=1) >= moved)
-    had_time &= request_msec[target] <= request_msec[most[of]]
-    found = np.zeros(len(pool), bool)
-    found[target[~had_time]] = True
-    return found
 
 
 @dataclass(slots=True)
@@ -342,8 +317,6 @@ class CostLearner:
         streamed = streams[:, :2].sum(axis=1)
         busy = (streamed > 0) & (streamed >= STREAM_SHARE * total[:, :2].sum(axis=1)) & (pool >= 0)
         busy[unhealthy] = False
-        of_stream = streaming & busy[window.target]
-        busy &= may_be_full(window.target[of_stream], window.job[of_stream], pool, total, request_msec=request_msec)
         # which streams are on a target, as one number: targets with the same streams hold the same stripes
         marks = ((window.job[streaming, None] + 1)**2 * MARK_FACTOR % (1 << 40)).astype(float)
         alike = sums(window.target[streaming], marks, targets)[:, 0]
@@ -355,14 +328,12 @@ class CostLearner:
     def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats,
               request_msec: Floats) -> None:
         kept = self._kept.setdefault(pool, _Kept())
-        waits = waited_for(request_msec[targets], largest(alike[targets], request_msec[targets]))
-        targets = targets[waits]
+        targets = targets[waited_for(alike[targets], request_msec[targets])]
         marks, of = distinct(alike[targets])
         in_step = streamed[targets] >= IN_STEP * largest(alike[targets], streamed[targets])
-        mean = sums(of[in_step], total[targets[in_step]], len(marks)) / np.bincount(of[in_step])[:, None]
-        rows = np.where(in_step[:, None], mean[of], total[targets])
-        step = -(-len(targets) // KEPT_OF_WINDOW)
-        kept.add(rows[kept.windows % step::step])  # other targets in each window
+        rows = sums(of[in_step], total[targets[in_step]], len(marks)) / np.bincount(of[in_step])[:, None]
+        step = -(-len(rows) // KEPT_OF_WINDOW)
+        kept.add(rows[kept.windows % step::step])  # others in each window
 
     def _fit(self, pool: str, most_operation_seconds: float) -> None:
         kept = self._kept[pool]

@@ -17,11 +17,13 @@ from statistics import fmean, median
 
 import numpy as np
 
-from tierd.detect.interference import RIVALS, VARIES, WANDER, Interference, Newest, normal
+from tierd.detect.interference import RIVALS, WANDER, Interference, Newest, normal
 from tierd.loads import Floats, Ints
 
 MEDIAN_VARIANCE = 1.57
 """Variance of the median of normal values, as a multiple of that of their mean: half of pi."""
+VARIES = 0.1
+"""Relative error of a present loss: what a second of device time costs a stream, from minute to minute. A choice."""
 LEAST_ERROR = 1e-3
 """Least standard error of a gain: nothing about a stream is known better."""
 

@@ -89,8 +89,6 @@ DOSE_ERROR = 0.1
 """Relative error of the device time that jobs took in one window: costs are means."""
 DRIFT = 0.1**2 / 120
 """Variance of b, each second: what a job costs varies by 10% in two minutes, as its files fill other places."""
-VARIES = 0.1
-"""Relative error of a present loss: what a second of device time costs a stream, from minute to minute."""
 LASTS = 0.2
 """Relative error of a loss over a whole stay. An operation costs a disk from half a turn (4 ms) to a seek more (12 ms),
 by where files lie: 29%. Bytes vary by 10%. The mean of both is a choice."""
@@ -311,8 +309,6 @@ class Interference:
         """Jobs that use a target whose speed means nothing, by target; of one that is not seen, those that did."""
         self.in_doubt: frozenset[int] = frozenset()
         """Streams with a target whose speed means nothing: the newest window says nothing about them."""
-        self.rival_losses: list[Loss] = []
-        """What the streams of the newest window lose to other streams that started while they were seen."""
         self.newest: Newest | None = None
         """None if no stream was seen."""
 
@@ -326,15 +322,16 @@ class Interference:
         """Take the usual rate of streams from elsewhere: the logarithm of bytes per second, and its error, by job."""
         self._remembered.update(rates)
 
-    def update(self, window: WindowColumns, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> list[Loss]:
-        """Add a window, and return what the streams in it lose now. ``recent`` is the mean work of the last half
-        minute. Targets without known costs are left out.
+    def update(self, window: WindowColumns, recent: RecentWork, kinds: JobKinds,
+               costs: CostTable) -> tuple[list[Loss], list[Loss]]:
+        """Add a window. Returns what the streams in it lose now to suspects, and to other streams that started while
+        they were seen. ``recent`` is the mean work of the last half minute. Targets without known costs are left out.
         """
-        self.newest, self.rival_losses = None, []
+        self.newest = None
         streams = self._streams(recent, kinds, costs)
         self._doubt(window, recent, costs)
         if streams is None:
-            return []
+            return [], []
         if window.end < self._now:  # the clock went back
             for times in (self._state["seen_at"], self._state["streamed_at"]):
                 np.minimum(times, window.start, out=times)
@@ -351,12 +348,12 @@ class Interference:
         there = rate > 0
         self._begin_levels(streams, np.log(np.maximum(rate, 1.0)), exposure, there)
         seen = np.flatnonzero(there)
-        for some in np.array_split(seen, -(-len(seen) // AT_ONCE) or 1):
+        for begin in range(0, len(seen), AT_ONCE):
+            some = seen[begin:begin + AT_ONCE]
             self._filter(streams.row[some], np.log(rate[some]), exposure[some], window.seconds)
         now = self.newest = Newest(window.seconds, streams, exposure, rate, most_lost(streams, *own, work, costs),
                                    *self._posterior(streams.row), state=self._state[streams.row])
-        self.rival_losses = self._to_rivals(now, recent, kinds, costs)
-        return self._losses(now)
+        return self._losses(now), self._to_rivals(now, recent, kinds, costs)
 
     def _doubt(self, window: WindowColumns, recent: RecentWork, costs: CostTable) -> None:
         """Note which jobs use targets whose speed means nothing. On a target that is not seen, they may still do so."""
@@ -370,18 +367,18 @@ class Interference:
     def _streams(self, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Streams | None:
         taken = costs.taken(recent.target, recent.work)
         utilisation = np.bincount(recent.target, taken, len(costs.known))
-        streaming = kinds.stream[recent.job] & costs.known[recent.target] & (recent.work[:, :2].sum(axis=1) > 0)
-        if not streaming.any():
+        rows = np.flatnonzero(
+            kinds.stream[recent.job] & costs.known[recent.target] & (recent.work[:, :2].sum(axis=1) > 0))
+        if not len(rows):
             return None
-        slowest, fullest = np.zeros(len(kinds.stream)), np.zeros(len(kinds.stream))
-        np.maximum.at(slowest, recent.job[streaming], costs.request_msec[recent.target[streaming]])
-        streaming &= waited_for(costs.request_msec[recent.target], slowest[recent.job])
-        np.maximum.at(fullest, recent.job[streaming], utilisation[recent.target[streaming]])
-        pair = np.flatnonzero(streaming & (utilisation[recent.target] >= FULL * fullest[recent.job]))
+        rows = rows[waited_for(recent.job[rows], costs.request_msec[recent.target[rows]])]
+        fullest = np.zeros(len(kinds.stream))
+        np.maximum.at(fullest, recent.job[rows], utilisation[recent.target[rows]])
+        pair = rows[utilisation[recent.target[rows]] >= FULL * fullest[recent.job[rows]]]
         pair = pair[np.argsort(recent.job[pair], kind="stable")]
         target = recent.target[pair]
         job, of = distinct(recent.job[pair])
-        by_streams = np.bincount(recent.target[streaming], taken[streaming], len(costs.known))
+        by_streams = np.bincount(recent.target[rows], taken[rows], len(costs.known))
         small = recent.work[:, :2].sum(axis=1) < SMALL_IO_BYTES * recent.work[:, 2]
         small_seconds = np.bincount(recent.target[small],
                                     recent.work[small, 2] * costs.seconds[recent.target[small], 2], len(costs.known))
@@ -449,7 +446,8 @@ class Interference:
         # the same by the costs, and on the targets, of the window before; a new target has no earlier costs
         seconds = np.concatenate((self._seconds, costs.seconds[len(self._seconds):]))
         by_former = replace(costs, seconds=seconds).taken(window.target, work)
-        former = np.column_stack((self._by_slot(streams, window, there, by_former, *self._held_by(streams)),
+        of, here = found_in(streams.job, self._held[0])
+        former = np.column_stack((self._by_slot(streams, window, there, by_former, of[here], self._held[1][here]),
                                   others_part(streams, window, streaming, own, taken=by_former)))
         self._seconds, self._held = costs.seconds, (streams.job[streams.of], streams.target)
         self._rescale(streams.row, np.divide(found, former, out=np.ones(found.shape),
@@ -470,14 +468,7 @@ class Interference:
         at, of = rows_on(target, of, window.target, there)
         row, slot = np.nonzero(self._state["slot"][streams.row[of]] == window.job[at, None])
         found = np.bincount(of[row] * SUSPECTS + slot, taken[at[row]], count * SUSPECTS)
-        return found.reshape(count, SUSPECTS) / targets[:, None]
-
-    def _held_by(self, streams: Streams) -> tuple[Ints, Ints]:
-        """Streams, and the targets that held each up in the window before; those of now if it was not there."""
-        jobs, targets = self._held
-        of, here = found_in(streams.job, jobs)
-        new = ~np.isin(streams.job[streams.of], jobs)
-        return np.concatenate((of[here], streams.of[new])), np.concatenate((targets[here], streams.target[new]))
+        return found.reshape(count, SUSPECTS) / np.maximum(targets, 1)[:, None]
 
     def _priors(self, streams: Streams, stream: Ints, busy: Floats, work: Floats, costs: CostTable) -> Floats:
         """Mean and error of b and the part of small I/O, for each pair of a stream and a suspect on its targets."""
@@ -626,8 +617,6 @@ class Interference:
     def _filter(self, row: Ints, rate: Floats, exposure: Floats, seconds: float) -> None:
         """One step of the filter, for all streams that moved bytes. ``rate`` is the logarithm."""
         state = self._state
-        if not len(row):
-            return
         mean, covariance, weight = state["mean"][row], state["covariance"][row], state["weight"][row]
         b = np.arange(1, 1 + COLUMNS)
         passed = np.where(state["windows"][row] > 0, self._now - state["streamed_at"][row], seconds)

@@ -36,7 +36,7 @@ from tierd.policies.registry import evidence_of
 from tierd.text import Carrier
 
 ZERO = (0.0, 0.0, 0.0)
-COSTS = DeviceCosts((1e-8, 1e-8, 0.01), (ZERO, ZERO, ZERO), 50)
+COSTS = DeviceCosts((1e-8, 1e-8, 0.01), (ZERO, ZERO, ZERO))
 EVIDENCE = noise(victim_usual_bytes_per_second=80e6, victim_bytes_per_second=40e6, slowdown=2.0, aggressor_came_at=85.0)
 FINDING = Finding("noisy-neighbour", 100.0, "noise.1", "stream.2", ("a", "b"), "slow", EVIDENCE, ("/in",))
 

@@ -24,7 +24,7 @@ from tierd.text import Carrier
 Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
 BYTE_SECONDS, OPERATION_SECONDS = 5e-8, 0.01
 COSTS = DeviceCosts((BYTE_SECONDS, BYTE_SECONDS, OPERATION_SECONDS),
-                    ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, (0.3 * OPERATION_SECONDS)**2)), 90)
+                    ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, (0.3 * OPERATION_SECONDS)**2)))
 """As well known as costs can be: operations of two jobs differ by three tenths."""
 ALONE = 4 / (BYTE_SECONDS + OPERATION_SECONDS / MIB) / 1e6
 """MB/s of a stream over four targets."""
@@ -49,7 +49,8 @@ class Bed:
         unhealthy = np.array([self.recent.targets[each] for each in seen.conditions], np.int64)
         work = recent_work(self.recent.windows, kinds, len(self.recent.jobs.by_number))
         costs = self.learner.table(pool, names, unhealthy, self.writes, request_msec=np.zeros(len(self.recent.targets)))
-        return self.model.update(columns, work, kinds, costs)
+        losses, self.rival_losses = self.model.update(columns, work, kinds, costs)
+        return losses
 
     def slots(self) -> list[int]:
         """Numbers of the jobs in the slots of the first stream."""
@@ -276,7 +277,7 @@ def test_a_trickle_is_not_blamed_when_another_stream_comes() -> None:
     for number in range(10, 30):
         losses = bed.see(window(number, at(rng, ALONE / 2), stream("t.3", ALONE / 2), small_files("m.2", 1.0)))
         assert found(losses, bed.recent.jobs["s.1"]) is None
-    rivals = {loss.victim: loss for loss in bed.model.rival_losses}
+    rivals = {loss.victim: loss for loss in bed.rival_losses}
     mine = rivals[bed.recent.jobs["s.1"]]
     assert bed.names(mine.suspects) == {"t.3"}
     assert mine.share == pytest.approx(0.5, abs=0.1)
@@ -298,12 +299,12 @@ def test_while_all_targets_of_a_stream_are_in_trouble_it_is_in_doubt_and_said_to
     for number in range(16):
         there = [stream("s.1", ALONE)] if number < 8 else [stream("s.1", ALONE / 2), stream("t.3", ALONE / 2)]
         bed.see(window(number, *there, *elsewhere))
-    assert bed.model.rival_losses
+    assert bed.rival_losses
     for number in range(16, 32):
         bed.see(window(number, *(there if condition != UNSEEN else []), *elsewhere,
                        conditions=dict.fromkeys(TARGETS, condition)))
         assert bed.names(bed.model.in_doubt) == {"s.1", "t.3"}
-        assert bed.model.rival_losses == []
+        assert bed.rival_losses == []
 
 
 def test_a_stream_that_left_a_target_full_for_weeks_is_not_in_doubt_and_is_forgotten() -> None:
@@ -501,9 +502,9 @@ def any_windows(draw: st.DrawFn) -> list[Window]:
 @given(any_windows(), st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 10)))
 def test_losses_are_shares_and_their_chances_probabilities(windows: list[Window],
                                                            seconds: tuple[float, float, float]) -> None:
-    bed = Bed(DeviceCosts(seconds, COSTS.covariance, 9))
+    bed = Bed(DeviceCosts(seconds, COSTS.covariance))
     for each in windows:
-        for loss in (*bed.see(each), *bed.model.rival_losses):
+        for loss in (*bed.see(each), *bed.rival_losses):
             assert 0 <= loss.share < 1
             assert 0 <= loss.probability(0.05) <= 1
             assert 0 <= loss.quantile(-1.645) <= loss.quantile(1.645) < 1
@@ -517,7 +518,7 @@ def test_losses_are_shares_and_their_chances_probabilities(windows: list[Window]
 
 
 def test_countless_operations_that_are_said_to_cost_nothing_leave_every_variance_positive() -> None:
-    bed = Bed(DeviceCosts((0.75, 0.625, 0.0), COSTS.covariance, 9))
+    bed = Bed(DeviceCosts((0.75, 0.625, 0.0), COSTS.covariance))
     for target in TARGETS[:2]:
         loads = [JobLoad(target, "j", 1.0, 0.0, 0.0, 7e12, 0.0, 0.0, {4096: 5.0}),
                  JobLoad(target, "b", 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, {}),

@@ -12,7 +12,7 @@ from tierd.model import Facts, JobLoad, StreamedTargets, Window
 
 FACTS = Facts(pools={"hdd": ("l-OST0002", "l-OST0003"), "flash": ("l-OST0000",)})
 NO_ERROR = ((0.0, 0.0, 0.0),) * 3
-COSTS = DeviceCosts((1e-8, 2e-8, 0.01), NO_ERROR, 90)
+COSTS = DeviceCosts((1e-8, 2e-8, 0.01), NO_ERROR)
 
 
 def window(end: float, *loads: JobLoad) -> Window:

@@ -28,7 +28,7 @@ NO_LONGER = BEGUN + 10 + 3 * 30
 """Time from which an effect that is not known stays so."""
 OPERATION_SECONDS = (4 / 66e6 - 5e-8) * MIB
 COSTS = DeviceCosts((5e-8, 5e-8, OPERATION_SECONDS), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0),
-                                                      (0.0, 0.0, (0.3 * OPERATION_SECONDS)**2)), 90)
+                                                      (0.0, 0.0, (0.3 * OPERATION_SECONDS)**2)))
 """Four targets give a stream 66 MB/s; 20 small files a second take 0.4 of their time."""
 
 
