@@ -79,7 +79,7 @@ class Cluster:
                 queue_wait_seconds=self._queue_wait(None), namespace=self.namespace)
             for index, mdt in enumerate(settings.mdts)
         )
-        self.placement = Placement(self.osts, settings.pools, settings.spills, self.random("placement"))
+        self.placement = Placement(self.osts, settings.pools, self.random("placement"))
         servers = Servers(self.namespace, self.placement, self.mdts, self.osts, epoch_ns=self.epoch_ns,
                           osts_for_mirrors=self.osts if releases.number_of(settings.version) >= (2, 15) else ())
         self.clients = tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
 from simulator.clients.mount import ClientSettings
@@ -14,7 +14,6 @@ from simulator.devices.throttled import ThrottledSettings
 from simulator.servers.mdt import MdtSettings
 from simulator.servers.objects import Capacity
 from simulator.servers.ost import OstSettings
-from simulator.servers.placement import Spill
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +22,6 @@ class ClusterSettings:
 
     osts: tuple[OstSettings, ...]
     pools: Mapping[str, tuple[int, ...]]
-    spills: Mapping[str, Spill] = field(default_factory=dict)
-    """Spill target of each pool, for new objects while the pool is full."""
     fsname: str = "lustre"
     mdts: tuple[MdtSettings, ...] = (MdtSettings(), MdtSettings())
     clients: tuple[ClientSettings, ...] = (ClientSettings(),)

@@ -16,8 +16,6 @@ The table ``[cluster]`` has the targets with their devices and pools, and the nu
     count = 2
     [cluster.client]
     count = 64
-    [cluster.spill]
-    flash = {target = "hdd", threshold_percent = 80}
 """
 
 from __future__ import annotations
@@ -40,7 +38,6 @@ from simulator.ranges import AtLeastOne
 from simulator.releases import RELEASES
 from simulator.servers.mdt import MdtSettings
 from simulator.servers.ost import OstSettings
-from simulator.servers.placement import Spill
 from simulator.settings import ClusterSettings
 
 T = TypeVar("T")
@@ -159,7 +156,6 @@ class _ClusterTable(BaseModel):
     ost: Annotated[list[_OstTable], MinLen(1)]
     mdt: list[_MdtTable] = [_MdtTable()]
     client: _ClientTable = _ClientTable()
-    spill: dict[str, Spill] = {}
     release: Annotated[str, Field(pattern=f"^({'|'.join(map(re.escape, RELEASES))})$")] = "2.17"
     fsname: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,8}$")] = _USUAL.fsname
     nid: str = _USUAL.nid
@@ -183,7 +179,7 @@ def cluster_from(table: Mapping[str, Any], wrong: list[Mistake]) -> ClusterSetti
         tuple(ost for ost in described.ost for _ in range(ost.count)),
         {pool: tuple(index for index, each in enumerate(pools) if each == pool)
          for pool in dict.fromkeys(pools) if pool},
-        described.spill, fsname=described.fsname, mdts=tuple(mdt for mdt in described.mdt for _ in range(mdt.count)),
+        fsname=described.fsname, mdts=tuple(mdt for mdt in described.mdt for _ in range(mdt.count)),
         clients=tuple(
             replace(client, instance=f"ff11{number:012x}", nid=f"10.1.{number // 250}.{number % 250 + 2}@o2ib",
                     mount_point=client.mount_point if number == 0 else f"{client.mount_point}{number + 1}")

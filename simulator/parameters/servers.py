@@ -21,7 +21,7 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 def job_stats_file(clock: KernelClock, jobs: JobStats, now: float) -> str:
     """Render ``job_stats``; only the heading without jobs."""
     entries = jobs.entries(now)
-    return "job_stats:\n" + "".join(_block(clock, entry) for entry in entries) if entries else "job_stats:\n"
+    return "job_stats:\n" + "".join(job_block(clock, entry) for entry in entries) if entries else "job_stats:\n"
 
 
 def quoted(job_id: str) -> str:
@@ -35,7 +35,7 @@ def quoted(job_id: str) -> str:
     return f'"{escaped}"' if odd else escaped
 
 
-def _block(clock: KernelClock, entry: JobEntry) -> str:
+def job_block(clock: KernelClock, entry: JobEntry) -> str:
     head = f"- {'job_id:':<16} {quoted(entry.job_id)}\n"
     head += replace(clock, now=entry.latest).header(entry.stats.start_time, 16, ":", "  ")
     return head + "".join(_line(name, counter, entry.histograms.get(name)) for name, counter in entry.stats.items())
@@ -127,13 +127,13 @@ def recovery_status(clock: KernelClock, health: Health, clients: int) -> str:
             f"status: RECOVERING\nrecovery_start: {int(clock.seconds(health.recovery_start))}\n"
             f"time_remaining: {int(left)}\nconnected_clients: {here}/{clients}\nreq_replay_clients: {clients - here}\n"
             f"lock_repay_clients: {clients - here}\ncompleted_clients: 0\nevicted_clients: 0\n"
-            f"replayed_requests: {health.replayed}\nqueued_requests: 0\nnext_transno: 4294967297\n"
+            f"replayed_requests: 0\nqueued_requests: 0\nnext_transno: 4294967297\n"
         )
     if health.status == "COMPLETE":
         start = int(clock.seconds(health.recovery_start))
         return (
             f"status: COMPLETE\nrecovery_start: {start}\nrecovery_duration: {round(health.recovery_seconds)}\n"
-            f"completed_clients: {clients}/{clients}\nreplayed_requests: {health.replayed}\nlast_transno: 4294967296\n"
+            f"completed_clients: {clients}/{clients}\nreplayed_requests: 0\nlast_transno: 4294967296\n"
             "VBR: DISABLED\nIR: DISABLED\n"
         )
     return "status: INACTIVE\n"

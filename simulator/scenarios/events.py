@@ -22,6 +22,7 @@ from simulator.engine import Steps
 from simulator.migration import Migration, Resync
 from simulator.ranges import NotNegative
 from simulator.servers.changelog import Actor
+from simulator.servers.health import Health
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
 from simulator.tables import STRICT, Mistake, Place, read
@@ -78,16 +79,16 @@ def no_new_objects(cluster: Cluster, target: str) -> None:
 
 
 def gone(cluster: Cluster, target: str) -> None:
-    cluster.target(target).fail()
+    cluster.target(target).health.leave(cluster.now)
 
 
 def recovery(cluster: Cluster, target: str, seconds: float = 30.0) -> None:
-    """Restart a target: clients reconnect and resend uncommitted requests. Recovery takes at least ``seconds``."""
-    found = cluster.target(target)
-    if not found.health.gone:
-        found.fail()
-    found.health.recover(cluster.now, seconds)
-    cluster.engine.spawn(_recovering(cluster, found, seconds))
+    """Restart a target: its clients reconnect."""
+    health = cluster.target(target).health
+    if not health.gone:
+        health.leave(cluster.now)
+    health.recover(cluster.now, seconds)
+    cluster.engine.after(seconds, _recovered, cluster, health, health.recovery_start)
 
 
 def failover(cluster: Cluster, target: str, seconds: float = 30.0) -> None:
@@ -165,14 +166,9 @@ def _moves(cluster: Cluster, directory: str, layout: Layout, files: int) -> Step
                     yield from moving
 
 
-def _recovering(cluster: Cluster, target: Mdt | Ost, seconds: float) -> Steps[None]:
-    yield seconds / 2  # all clients have reconnected
-    number = target.health.recovery_start
-    replayed = target.replay()
-    yield seconds / 2
-    yield replayed
-    if target.health.recovery_start == number:  # and the target did not fail again meanwhile
-        target.health.recovered(cluster.now)
+def _recovered(cluster: Cluster, health: Health, began: float) -> None:
+    if health.recovery_start == began:  # the target did not fail again meanwhile
+        health.recovered(cluster.now)
 
 
 Target = TypeVar("Target", Mdt, Ost)

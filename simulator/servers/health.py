@@ -21,8 +21,6 @@ class Health:
         self.back = Completion()
         self.recovery_start = self.recovery_seconds = 0.0
         self.recoveries = 0
-        self.replayed = 0
-        """Number of requests that were sent again in the last recovery."""
         self.window_seconds = 0.0
         self.history: list[tuple[float, str]] = []
         """Changes of connection state as in the clients' ``state`` files, with virtual seconds."""
@@ -49,7 +47,6 @@ class Health:
         self.changing()
         self.gone = False
         self.window_seconds = window_seconds
-        self.replayed = 0
         self._became(now, "CONNECTING", "REPLAY", "REPLAY_LOCKS", "REPLAY_WAIT")
         self.status = "RECOVERING"
         self.recovery_start = now

@@ -42,11 +42,9 @@ class Journal:
         self._head_bytes = 0
         self._blocks: set[Hashable] = set()
         self._home: set[Hashable] = set()
-        self._redo: list[object] = []
         self._changed_by: dict[str, int] = {}
         self._home_changed_by: dict[str, int] = {}
         """Changes by job: of the running transaction, and of those whose blocks are not home yet."""
-        self._committing: list[object] = []
         self._joined: list[Completion] = []
         self._running = False
         self._timer = False
@@ -54,23 +52,16 @@ class Journal:
         self._started_at = 0.0
         self._commit_seconds = 0.0
 
-    def change(self, *blocks: Hashable, redo: object = None, job: str = "") -> None:
+    def change(self, *blocks: Hashable, job: str = "") -> None:
         """Record changed metadata blocks. Each is written once per transaction and once per checkpoint.
 
-        ``redo`` is the request that changed them. Its client keeps it until the commit, and resends it after a failure.
         The device time of ``job`` includes its share of the transaction.
         """
         self._blocks.update(blocks)
         self._changed_by[job] = self._changed_by.get(job, 0) + 1
-        if redo is not None:
-            self._redo.append(redo)
         if not self._timer:
             self._timer = True
             self._engine.after(INTERVAL_SECONDS, self._interval)
-
-    def uncommitted(self) -> list[object]:
-        """Requests whose changes would be lost if the server failed."""
-        return [*self._committing, *self._redo]
 
     def commit(self) -> Completion:
         """Commit all changes so far; completes at once without changes."""
@@ -104,7 +95,6 @@ class Journal:
         changed_by, self._changed_by = self._changed_by or {"": 1}, {}
         for job, changes in changed_by.items():  # who changed the blocks also pays for their way home
             self._home_changed_by[job] = self._home_changed_by.get(job, 0) + changes
-        self._committing, self._redo = self._redo, []
         # an external journal does not occupy the target's disks
         serve = partial(self._account.book, changed_by) if self._device is self._home_device else None
         self._write(BLOCK_BYTES * (1 + len(blocks)),
@@ -118,7 +108,6 @@ class Journal:
     def _done(self, waiting: list[Completion]) -> None:
         self.commits += 1
         self._running = False
-        self._committing = []
         self._commit_seconds = (3 * self._commit_seconds + self._engine.now - self._started_at) / 4
         if self._joined:  # those that asked during the commit need the next one
             self._start()

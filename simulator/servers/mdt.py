@@ -87,7 +87,6 @@ class Mdt:
         """Separate random numbers, so that calls of an observer do not change the random numbers of jobs."""
         self._queue_wait = queue_wait_seconds
         """Wait of a request behind flows."""
-        self._lost: list[object] = []
         self._directory_free_at: dict[Fid, float] = {}
         self._core_free_at = [0.0] * settings.cores
         self.service = Stats(counters.OST_IO_STATS, engine.now)
@@ -136,29 +135,13 @@ class Mdt:
         if directory is not None and (wait := self._directory_lock(directory, operation in _CHANGING)):
             yield wait
         if operation in _CHANGING:
-            self.journal.change((operation, self._rng.randrange(64)), redo=operation)
+            self.journal.change((operation, self._rng.randrange(64)))
         if operation == "sync":
             yield self.journal.commit()
         if operation not in _UNCOUNTED:
             took = microseconds(self._engine.now - began)
             for _ in range(names):
                 self.tally(job_id, operation, took)
-
-    def fail(self) -> None:
-        """Take the server down. Uncommitted changes are lost."""
-        self._lost = self.journal.uncommitted()
-        self.health.leave(self._engine.now)
-
-    def replay(self) -> Completion:
-        """Replay uncommitted requests after a restart. Completes when all are done."""
-        lost = [redo for redo in self._lost if isinstance(redo, str)]
-        self.health.replayed += len(lost)
-        return self._engine.spawn(self._again(lost))
-
-    def _again(self, operations: list[str]) -> Steps[None]:
-        for operation in operations:
-            yield self._core(SERVICE_SECONDS[operation] * self.settings.work_factor, self._rng)
-        yield self.journal.commit()
 
     def tally(self, job_id: str, name: str, value: int) -> None:
         self.stats[name].tally(value)

@@ -20,7 +20,7 @@ from simulator.counters import BrwStats, JobStats, Stats, microseconds
 from simulator.devices import DeviceSettings, build
 from simulator.devices.device import DelayedDevice, Device, DeviceTimeAccount, Io
 from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSettings
-from simulator.engine import Completion, Engine, Steps, gather
+from simulator.engine import Completion, Engine, Steps
 from simulator.network import Rpc
 from simulator.servers.health import Health
 from simulator.servers.journal import Journal
@@ -106,7 +106,7 @@ class BulkService:
             if rpc.write:
                 self._allocate(rpc)
             self._count(rpc, prepared)
-            stored = self.transfer(rpc)
+            stored = self._transfer(rpc)
             if rpc.write and rpc.sync:
                 yield ost.journal.commit()  # data and journal are written at the same time
             yield stored
@@ -126,7 +126,7 @@ class BulkService:
         blocks: tuple[tuple[str, int], ...] = (("inode", number // INODES_PER_BLOCK),)
         if store.grow(rpc.stored, first[0], last[0] + last[1]):
             blocks += ("extents", number), ("bitmap", rpc.stored.blocks.first // BITMAP_BYTES)
-        self._ost.journal.change(*blocks, redo=rpc, job=rpc.job_id)
+        self._ost.journal.change(*blocks, job=rpc.job_id)
 
     def _count(self, rpc: Rpc, prepared_seconds: float) -> None:
         operation, unit = ("write", "write_bytes") if rpc.write else ("read", "read_bytes")
@@ -137,8 +137,7 @@ class BulkService:
         else:
             self.read_bytes += rpc.size_bytes
 
-    def transfer(self, rpc: Rpc) -> Completion:
-        """Do the I/O of an RPC, also of a write that the target answered but lost before its commit."""
+    def _transfer(self, rpc: Rpc) -> Completion:
         done = Completion()
         began = self._engine.now
         runs = [run for offset, size in rpc.fragments for run in rpc.stored.blocks.runs(offset, size)]
@@ -200,19 +199,7 @@ class Ost:
         self._engine = engine
         self._rng = rng
         self._precreated = 0
-        self._lost: list[object] = []
         self.bulk = BulkService(engine, self)
-
-    def fail(self) -> None:
-        """Take the server down. Uncommitted changes are lost."""
-        self._lost = self.journal.uncommitted()
-        self.health.leave(self._engine.now)
-
-    def replay(self) -> Completion:
-        """Replay uncommitted writes after a restart. Completes when all are done."""
-        lost = [redo for redo in self._lost if isinstance(redo, Rpc)]
-        self.health.replayed += len(lost)
-        return gather(self.bulk.transfer(rpc) for rpc in lost if rpc.stored.fid in self.store.objects)
 
     def sync(self, job_id: str, sender: str) -> Steps[None]:
         while self.health.away:

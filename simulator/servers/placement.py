@@ -1,7 +1,7 @@
 """Object placement: a template becomes a layout, and each component gets objects on OSTs of its pool.
 
-A component gets its objects when the first write reaches it. The OSTs come from the pool, or from the pool it spills
-to: round robin while their free space is similar, otherwise weighted by free space.
+A component gets its objects when the first write reaches it. The OSTs come from the pool: round robin while their free
+space is similar, otherwise weighted by free space.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
@@ -21,16 +21,7 @@ ROOM_BYTES_MIN = 4 << 20
 """Free space below which an OST gets no new objects."""
 QOS_THRESHOLD = 0.17
 """Difference in free space up to which allocation is round robin; above it, weights apply (``qos_threshold_rr``)."""
-SPILL_HOPS_MAX = 10
 STATFS_EACH_TIME_MAX = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Spill:
-    """``lod.*.pool.NAME.spill_target`` and ``spill_threshold_pct``."""
-
-    target: str
-    threshold_percent: float
 
 
 DEFAULT_STRIPE_BYTES = 4 << 20
@@ -60,12 +51,9 @@ def without_objects(template: Layout) -> tuple[Component, ...]:
 class Placement:
     """Turns templates into layouts with objects, on OSTs that it chooses in turn or by weight."""
 
-    def __init__(
-        self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill], rng: Random
-    ) -> None:  # fmt: skip
+    def __init__(self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], rng: Random) -> None:
         self._osts = osts
         self._pools = pools
-        self._spills = spills
         self._rng = rng
         self._turn: dict[str, int] = {}
         self._known: dict[str, tuple[int, list[Ost]]] = {}
@@ -117,26 +105,15 @@ class Placement:
         if part.on_mdt:
             return replace(part, stripe_count=0, flags=("init", *part.flags))
         targets = self._targets(part)
-        pool = self._pool(part.pool)
         objects = tuple(StripeObject(ost.index, ost.create_object(job_id).fid) for ost in targets)
-        return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool, ost_list=(),
+        return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, ost_list=(),
                        flags=("init", *part.flags), objects=objects)  # fmt: skip
-
-    def _pool(self, name: str) -> str:
-        """Pool that is used for a requested pool: the spill target while the requested one is above its threshold."""
-        for _ in range(SPILL_HOPS_MAX):
-            spill = self._spills.get(name)
-            if spill is None or self._used_percent(name) < spill.threshold_percent:
-                break
-            name = spill.target
-        return name
 
     def _targets(self, part: Component) -> list[Ost]:
         """Choose OSTs for the objects of a component. Raises OSError ENOSPC when no target has space."""
         if part.ost_list:
             return self._named(part)
-        name = self._pool(part.pool)
-        fit = self._fit(name)
+        fit = self._fit(part.pool)
         if not fit:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         healthy = [ost for ost in fit if not ost.degraded]
@@ -150,8 +127,8 @@ class Placement:
             return [fit[(first + i) % len(fit)] for i in range(count)]
         if count < len(fit) and self._uneven(fit):
             return self._weighted(fit, count)
-        start = self._turn.get(name, 0)
-        self._turn[name] = start + count
+        start = self._turn.get(part.pool, 0)
+        self._turn[part.pool] = start + count
         return [fit[(start + i) % len(fit)] for i in range(count)]
 
     def _named(self, part: Component) -> list[Ost]:
@@ -197,11 +174,6 @@ class Placement:
             left.remove(ost)
             chosen.append(ost)
         return chosen
-
-    def _used_percent(self, name: str) -> float:
-        spaces = [self._osts[i].store.space() for i in self._pools.get(name, ())]
-        size = sum(space.size_bytes for space in spaces)
-        return 100.0 * (1 - sum(space.avail_bytes for space in spaces) / size) if size else 0.0
 
 
 def _missing(part: Component, end_bytes: int) -> bool:

@@ -18,7 +18,7 @@ from simulator.parameters import render
 from simulator.servers import layouts
 from simulator.servers.changelog import Actor
 from simulator.servers.namespace import Inode
-from simulator.servers.placement import Spill, extents
+from simulator.servers.placement import extents
 from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.tierd.simulated import without_user_xattr
 
@@ -99,7 +99,7 @@ def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale()
     again = layouts.with_synced_mirrors(layout)
     assert layouts.mirror_to_read(again, cluster.osts).components[0].pool == "flash"
     index = again.components[1].objects[0].ost_index
-    cluster.osts[index].fail()
+    cluster.osts[index].health.leave(cluster.now)
     assert layouts.mirror_to_read(again, cluster.osts).components[0].pool == "hdd"
 
 
@@ -129,14 +129,6 @@ def test_a_resync_gives_way_to_a_writer() -> None:
     cluster.advance(30)
     assert resync.finished.error.errno == errno.EBUSY
     assert any("stale" in part.flags for part in inode.layout.components)
-
-
-def test_a_pool_spills_when_it_is_full_enough() -> None:
-    cluster = Cluster(bed(spills={"flash": Spill("hdd", 50.0)}))
-    assert pools(written(cluster, Layout((Component(pool="flash"),), composite=False), 4096)) == ["flash"]
-    for ost in cluster.osts[:2]:
-        ost.store.withheld_bytes = ost.store.space().avail_bytes * 6 // 10
-    assert pools(written(cluster, Layout((Component(pool="flash"),)), 4096, name="later")) == ["hdd"]
 
 
 def test_objects_go_where_there_is_room_when_targets_are_unevenly_filled() -> None:

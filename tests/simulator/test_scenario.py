@@ -44,8 +44,6 @@ def test_a_machine_is_described_in_tables() -> None:
         device = {kind = "flash"}
         [cluster.client]
         count = 3
-        [cluster.spill]
-        flash = {target = "hdd", threshold_percent = 50}
         [[job]]
         kind = "mdtest"
         nodes = 3
@@ -56,7 +54,6 @@ def test_a_machine_is_described_in_tables() -> None:
     assert len({client.instance for client in settings.clients}) == 3
     assert settings.seed == 7
     assert settings.version.startswith("2.15")
-    assert settings.spills["flash"].threshold_percent == 50
 
 
 @pytest.mark.parametrize(("text", "sentence"), [
