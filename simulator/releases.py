@@ -11,26 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-_LATENCY = re.compile(r"\n\t\t\tread\t\t\twrite\nRPC latency.*\Z", re.DOTALL)
-_TIMED_BY_USEC = re.compile(r"/(?:llite|osc|mdc|mds|ost)/.*stats$")
-_HEAD = re.compile(
-    r"^( *)(snapshot_time:?)( +)(\d+)\.(\d+) secs\.nsecs\n *start_time.*\n *elapsed_time.*\n", re.MULTILINE
-)
-_JOB_HEAD = re.compile(r"snapshot_time:( +)(\d+)\.\d+ secs\.nsecs\n.*start_time.*\n.*elapsed_time.*")
-_USER = re.compile(r"^(cl\d+)\s+(\d+) \((\d+)\).*$", re.MULTILINE)
-_FORMER_READ_AHEAD = {
-    "readpage_not_consecutive": "readpage not consecutive", "miss_inside_window": "miss inside window",
-    "failed_grab_cache_page": "failed grab_cache_page", "failed_lock_match": "failed lock match",
-    "read_but_discarded": "read but discarded", "zero_length_file": "zero length file",
-    "zero_size_window": "zero size window", "readahead_to_eof": "read-ahead to EOF",
-    "hit_max_readahead_issue": "hit max r-a issue", "failed_to_reach_end": "failed to reach end",
-    "wrong_page_from_grab_cache_page": "wrong page from grab_cache_page",
-}  # fmt: skip
-_LATER_READ_AHEAD = re.compile(r"^(?:async_readahead|failed_to_fast_read|mmap_range_read) .*\n", re.MULTILINE)
-_COUNTED_ONLY = re.compile(r"/(?:llite/.*/stats|obdfilter/.*/stats|mdt/.*/md_stats)$")
-_LATER_JOB_LINES = re.compile(r"  (?:read|write):  .*\n")
-
-
 RELEASES: Mapping[str, str] = {
     "2.12": "2.12.9", "2.13": "2.13.0", "2.14": "2.14.0", "2.15": "2.15.8", "2.17": "2.17.57",
 }  # fmt: skip
@@ -47,66 +27,18 @@ def number_of(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def rewrite(path: str, text: str, release: tuple[int, int]) -> tuple[str, str]:
-    """Convert path and text of a file of 2.17 to a release, step by step."""
-    name = path.rpartition("/")[2]
-    for until, rewritten in ((15, _to_2_15), (14, _to_2_14), (13, _to_2_13)):
-        if release <= (2, until):
-            text = rewritten(path, name, text)
-    return path_in_release(path, release), text
+_FORMER_READ_AHEAD = {
+    "readpage_not_consecutive": "readpage not consecutive", "miss_inside_window": "miss inside window",
+    "failed_grab_cache_page": "failed grab_cache_page", "failed_lock_match": "failed lock match",
+    "read_but_discarded": "read but discarded", "zero_length_file": "zero length file",
+    "zero_size_window": "zero size window", "readahead_to_eof": "read-ahead to EOF",
+    "hit_max_readahead_issue": "hit max r-a issue", "failed_to_reach_end": "failed to reach end",
+    "wrong_page_from_grab_cache_page": "wrong page from grab_cache_page",
+}  # fmt: skip
 
 
-def _to_2_15(path: str, name: str, text: str) -> str:
-    """Remove from 2.16 and later: histograms of job I/O, latency of RPCs, and new counters."""
-    if _TIMED_BY_USEC.search(path):
-        text = text.replace(" [usecs]", " [usec]").replace(" [secs]", " [sec]")
-    if name == "job_stats":
-        return re.sub(r", hist: \{[^}]*\}", "", text)
-    if name == "rpc_stats":
-        return _LATENCY.sub("", text)
-    if name == "statahead_stats":
-        return _lines(text, lambda line: line.startswith(("statahead", "agl")))
-    if name == "stats":
-        return _lines(text, lambda line: not line.startswith("hybrid_"))
-    if name == "max_cached_mb":
-        return _lines(text, lambda line: not line.startswith("unevict_mb"))
-    if name == "read_ahead_stats":
-        text = re.sub(r"^(?:readahead_pages|forceread_pages) .*\n", "", text, flags=re.MULTILINE)
-        return re.sub("^failed_grab_page      ", "failed_grab_cache_page", text, flags=re.MULTILINE)
-    return text
-
-
-def _to_2_14(_: str, name: str, text: str) -> str:
-    """Reduce the header to one line, of jobs in whole seconds; use the old names with spaces."""
-    if name == "job_stats":
-        return re.sub(r"\b(min|max|sum): ( *\d)", r"\1:\2", _JOB_HEAD.sub(r"snapshot_time:\1\2", text))
-    if name == "changelog_users":
-        text = text.replace("current_index:", "current index:")
-        text = re.sub(r"^ID .*$", "ID    index (idle seconds)", text, flags=re.MULTILINE)
-        return _USER.sub(lambda user: f"{user[1]:<5} {user[2]} ({user[3]})", text)
-    if name == "import":
-        return re.sub(r"(avg_waittime: \d+) usecs", r"\1 usec", text)
-    if name == "max_cached_mb":
-        return _lines(text, lambda line: "read_ahead" not in line)
-    text = _HEAD.sub(_former_head, text)
-    if name == "read_ahead_stats":
-        text = _LATER_READ_AHEAD.sub("", text)
-        for later, former in _FORMER_READ_AHEAD.items():
-            text = re.sub(rf"^{later} +", f"{former:<25} ", text, flags=re.MULTILINE)
-    return text
-
-
-def _to_2_13(path: str, name: str, text: str) -> str:
-    """Remove the times of operations of jobs, targets and mounts, and all sums of squares."""
-    if name == "job_stats":
-        text = re.sub(r", unit: +usecs,[^}]*\}", ", unit:  reqs }", _LATER_JOB_LINES.sub("", text))
-        return re.sub(r", sumsq: *\d+ \}", " }", text)
-    if _COUNTED_ONLY.search(path):
-        text = re.sub(r"^(?:read|write) .*\n", "", text, flags=re.MULTILINE)
-        requests = "regs" if "/llite/" in path else "reqs"  # the misprint is in Lustre
-        text = re.sub(r"\[(?:usecs?|reqs)\].*$", f"[{requests}]", text, flags=re.MULTILINE)
-        return re.sub(r"(\[bytes\] \d+ \d+ \d+) \d+$", r"\1", text, flags=re.MULTILINE)
-    return text
+def _former_read_ahead(line: re.Match[str]) -> str:
+    return f"{_FORMER_READ_AHEAD[line[1]]:<25} " if line[1] in _FORMER_READ_AHEAD else line[0]
 
 
 def _former_head(head: re.Match[str]) -> str:
@@ -115,8 +47,48 @@ def _former_head(head: re.Match[str]) -> str:
     return f"{head[1]}{head[2]:<25} {head[4]}.{head[5]} secs.nsecs\n"
 
 
-def _lines(text: str, wanted: Callable[[str], bool]) -> str:
-    return "".join(filter(wanted, text.splitlines(keepends=True)))
+_COUNTED_ONLY = "/(?:llite/.*/stats|obdfilter/.*/stats|mdt/.*/md_stats)$"
+_REWRITTEN: tuple[tuple[int, str, str, str | Callable[[re.Match[str]], str]], ...] = (
+    # without the histograms of job I/O, the latency of RPCs, and new counters of 2.16
+    (15, "/(?:llite|osc|mdc|mds|ost)/.*stats$", r" \[(usec|sec)s\]", r" [\1]"),
+    (15, "/job_stats$", r", hist: \{[^}]*\}", ""),
+    (15, "/rpc_stats$", r"\n\t\t\tread\t\t\twrite\nRPC latency(?s:.*)\Z", ""),
+    (15, "/statahead_stats$", r"^(?!statahead|agl).*\n", ""),
+    (15, "/stats$", r"^hybrid_.*\n", ""),
+    (15, "/max_cached_mb$", r"^unevict_mb.*\n", ""),
+    (15, "/read_ahead_stats$", r"^(?:readahead_pages|forceread_pages) .*\n", ""),
+    (15, "/read_ahead_stats$", "^failed_grab_page      ", "failed_grab_cache_page"),
+    # a header of one line, of jobs in whole seconds; old names with spaces
+    (14, "/job_stats$", r"snapshot_time:( +)(\d+)\.\d+ secs\.nsecs\n.*start_time.*\n.*elapsed_time.*",
+     r"snapshot_time:\1\2"),
+    (14, "/job_stats$", r"\b(min|max|sum): ( *\d)", r"\1:\2"),
+    (14, "/changelog_users$", "^current_index:", "current index:"),
+    (14, "/changelog_users$", "^ID .*$", "ID    index (idle seconds)"),
+    (14, "/changelog_users$", r"^(cl\d+)\s+(\d+) \((\d+)\).*$", lambda user: f"{user[1]:<5} {user[2]} ({user[3]})"),
+    (14, "/import$", r"(avg_waittime: \d+) usecs", r"\1 usec"),
+    (14, "/max_cached_mb$", r"^.*read_ahead.*\n", ""),
+    (14, "", r"^( *)(snapshot_time:?)( +)(\d+)\.(\d+) secs\.nsecs\n *start_time.*\n *elapsed_time.*\n", _former_head),
+    (14, "/read_ahead_stats$", r"^(?:async_readahead|failed_to_fast_read|mmap_range_read) .*\n", ""),
+    (14, "/read_ahead_stats$", r"^(\w+) +", _former_read_ahead),
+    # without the times of operations of jobs, targets and mounts, and without sums of squares
+    (13, "/job_stats$", r"^  (?:read|write):  .*\n", ""),
+    (13, "/job_stats$", r", unit: +usecs,[^}]*\}", ", unit:  reqs }"),
+    (13, "/job_stats$", r", sumsq: *\d+ \}", " }"),
+    (13, _COUNTED_ONLY, r"^(?:read|write) .*\n", ""),
+    (13, "/llite/.*/stats$", r"\[(?:usecs?|reqs)\].*$", "[regs]"),  # the misprint is in Lustre
+    (13, "/(?:obdfilter/.*/stats|mdt/.*/md_stats)$", r"\[(?:usecs?|reqs)\].*$", "[reqs]"),
+    (13, _COUNTED_ONLY, r"(\[bytes\] \d+ \d+ \d+) \d+$", r"\1"),
+)  # fmt: skip
+"""What the files of a release and of all before it have otherwise than those after it: last minor release, path, text
+and its replacement. All are applied, one after the other."""
+
+
+def rewrite(path: str, text: str, release: tuple[int, int]) -> tuple[str, str]:
+    """Convert path and text of a file of 2.17 to a release, step by step."""
+    for until, where, what, former in _REWRITTEN:
+        if release <= (2, until) and re.search(where, path):
+            text = re.sub(what, former, text, flags=re.MULTILINE)
+    return path_in_release(path, release), text
 
 
 PROCFS, SYSFS, DEBUGFS = "proc/fs/lustre/", "sys/fs/lustre/", "sys/kernel/debug/lustre/"
