@@ -6,21 +6,16 @@ reads: a client with ``osc`` connections, and an object server with ``job_stats`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from simulator.counters import OST_STATS, RPC_TABLES, STDDEV, Histogram, JobEntry, Stats
+from simulator.parameters.clients import IMPORT, OST_CONNECT_FLAGS, rpc_table
+from simulator.parameters.servers import job_block
+from simulator.parameters.text import KernelClock, stats_file
+
 FS = "bench"
-START_SECONDS = 1763600000
-
-
-def stats_header(step: int, colon: str = "", indent: str = "") -> str:
-    """Return the header of a stats file, which changes at every reading."""
-    return (
-        f"{indent}snapshot_time{colon}   {START_SECONDS + step}.708752159 secs.nsecs\n"
-        f"{indent}start_time{colon}      {START_SECONDS}.183879238 secs.nsecs\n"
-        f"{indent}elapsed_time{colon}    {step}.568280697 secs.nsecs\n"
-    )
+START_NS = 1763600000 * 10**9
 
 
 @dataclass(slots=True)
@@ -41,37 +36,15 @@ OSC_OPERATIONS = (
     "ost_getattr", "ost_setattr", "ost_read", "ost_write", "ost_connect", "ost_disconnect", "ost_punch", "ost_statfs",
     "ost_seek", "ldlm_cancel", "obd_ping",
 )  # fmt: skip
+OSC_STATS = (("req_waittime", "usecs", STDDEV), ("req_active", "reqs", STDDEV), ("read_bytes", "bytes", STDDEV),
+             ("write_bytes", "bytes", STDDEV), *((name, "usecs", STDDEV) for name in OSC_OPERATIONS))
 OSC_NUMBERS = {
     "max_rpcs_in_flight": 8, "max_pages_per_rpc": 1024, "cur_grant_bytes": 8437760, "cur_lost_grant_bytes": 0,
     "cur_dirty_bytes": 4096, "kbytestotal": 187000000000, "kbytesfree": 97000000000, "kbytesavail": 96000000000,
     "filestotal": 4000000000, "filesfree": 3000000000,
 }  # fmt: skip
-FLAGS = ", ".join(f"a_flag_of_the_connection_{n}" for n in range(20))
-IMPORT = """\
-import:
-    name: {name}
-    target: {target}_UUID
-    state: FULL
-    connect_flags: [ {flags} ]
-    connect_data:
-       instance: 1
-       target_version: 2.17.57.62
-    connection:
-       failover_nids: [ "10.20.0.9@o2ib" ]
-       current_connection: "10.20.0.9@o2ib"
-       connection_attempts: 4
-       generation: 4
-       in-progress_invalidations: 0
-       idle: {step} sec
-    rpcs:
-       inflight: 0
-       unregistering: 0
-       timeouts: 0
-       avg_waittime: {wait} usecs
-    service_estimates:
-       services: 5 sec
-       network: 5 sec
-"""
+RPC_BUCKETS = {"pages": range(11), "in_flight": range(1, 9), "offset": range(13), "latency": range(18)}
+"""Buckets with samples."""
 
 
 class ClientTree(Tree):
@@ -92,58 +65,26 @@ class ClientTree(Tree):
     def move(self, step: int, *, every: int = 1) -> None:
         """Change the counters of one in ``every`` targets. For the others, only the times change."""
         for number, target in enumerate(self.targets):
-            self._target(number, target, step, 3 + step * (number % every == 0))
+            self._target(number, target, KernelClock(START_NS, step), 3 + step * (number % every == 0))
 
-    def _target(self, number: int, target: str, step: int, counted: int) -> None:
+    def _target(self, number: int, target: str, clock: KernelClock, counted: int) -> None:
         folder = f"sys/kernel/debug/lustre/osc/{target}-osc-{MOUNT}"
         n = 1000 * counted + number
-        self.put(
-            f"{folder}/stats",
-            stats_header(step) + counter("req_waittime", n, "usecs", 719) + counter("req_active", n, "reqs", 2)
-            + counter("read_bytes", n, "bytes", 900000) + counter("write_bytes", n, "bytes", 700000)
-            + "".join(counter(name, n + i, "usecs", 411 + i) for i, name in enumerate(OSC_OPERATIONS)),
-        )  # fmt: skip
-        now = "".join(f"{what} RPCs in flight:  {n % 5}\n" for what in ("read", "write", "DIO"))
-        now += f"pending write pages:  {n % 17}\npending read pages:   0\n"
-        self.put(
-            f"{folder}/rpc_stats",
-            stats_header(step, ":") + now
-            + table("pages per rpc         rpcs   % cum % |       rpcs   % cum %", powers(11), counts(n, 11))
-            + table("rpcs in flight        rpcs   % cum % |       rpcs   % cum %", range(1, 9), counts(n, 8))
-            + table("offset                rpcs   % cum % |       rpcs   % cum %", [0, *powers(12)], counts(n, 13))
-            + table("RPC latency (us)     count   % cum % |       count  % cum %", [0, *powers(17)], counts(n, 18)),
-        )  # fmt: skip
-        about = IMPORT.format(name=f"{target}-osc-{MOUNT}", target=target, flags=FLAGS, step=step, wait=9000 + counted)
-        self.put(f"{folder}/import", about)
-
-
-def counter(name: str, samples: int, unit: str, each: int) -> str:
-    return f"{name:<35} {samples} samples [{unit}] 1 {2 * each} {samples * each} {samples * each * each}\n"
-
-
-def table(heading: str, labels: Iterable[int], counts: list[int]) -> str:
-    """Format a histogram with equal counts in both directions."""
-    total, counted, rows = sum(counts), 0, []
-    for label, count in zip(labels, counts, strict=True):
-        counted += count
-        share = f"{count:>10} {count * 100 // total:>3} {counted * 100 // total:>3}"
-        rows.append(f"{label}:\t\t{share}   | {share}\n")
-    return f"\n\t\t\tread\t\t\twrite\n{heading}\n" + "".join(rows)
-
-
-def counts(number: int, buckets: int) -> list[int]:
-    return [number + 7 * bucket for bucket in range(buckets)]
-
-
-def powers(number: int) -> list[int]:
-    return [1 << n for n in range(number)]
-
-
-OST_OPERATIONS = (
-    "read", "write", "getattr", "setattr", "punch", "sync", "destroy", "create", "statfs", "get_info", "set_info",
-    "quotactl", "prealloc",
-)  # fmt: skip
-OPERATIONS = ("read_bytes", "write_bytes", *OST_OPERATIONS)
+        stats = Stats(OSC_STATS, 0.0)
+        for more, counter in enumerate(stats.values()):
+            counter.bulk(n + more, 900_000 if counter.unit == "bytes" else 411 + more)
+        self.put(f"{folder}/stats", stats_file(clock, stats))
+        text = clock.header(0.0, 25, ":")
+        text += "".join(f"{what} RPCs in flight:  {n % 5}\n" for what in ("read", "write", "DIO"))
+        text += f"pending write pages:  {n % 17}\npending read pages:   0\n"
+        for name, (title, shift) in RPC_TABLES.items():
+            histogram, buckets = Histogram(), RPC_BUCKETS[name]
+            histogram.buckets[buckets.start:buckets.stop] = [n + 7 * bucket for bucket in range(len(buckets))]
+            text += rpc_table(title, (histogram, histogram), shift=shift)
+        self.put(f"{folder}/rpc_stats", text)
+        self.put(f"{folder}/import", IMPORT.format(
+            name=f"{target}-osc-{MOUNT}", target=target, state="FULL", flags=OST_CONNECT_FLAGS, version="2.17.57",
+            nid="10.20.0.9@o2ib", tries=4, in_flight=0, wait_usec=9000 + counted))
 
 
 class ServerTree(Tree):
@@ -159,26 +100,22 @@ class ServerTree(Tree):
     def move(self, step: int, *, every: int = 1) -> None:
         """Change one in ``every`` jobs; the text of the others stays the same."""
         for target in self.targets:
-            blocks = [job_block(job, step if job % every == 0 else 0) for job in range(self.jobs)]
+            blocks = [one_job(job, step if job % every == 0 else 0) for job in range(self.jobs)]
             self.put(f"proc/fs/lustre/obdfilter/{target}/job_stats", "job_stats:\n" + "".join(blocks))
 
 
-def job_block(job: int, step: int) -> str:
+BYTES, OPERATIONS = OST_STATS[:2], OST_STATS[2:]
+WRITE_SIZES = ((4096, 19), (256 << 10, 64), (1 << 20, 17))
+"""Bytes of the smaller requests of a job, and how many there are."""
+
+
+def one_job(job: int, step: int) -> str:
     """Format one job, which uses six of its fifteen counters, including either reads or writes."""
-    used = {("read_bytes", "write_bytes")[job % 2], OST_OPERATIONS[job % 2]}
-    used |= {OST_OPERATIONS[2 + (job * 3 + i) % 11] for i in range(4)}
-    head = f"- job_id:          {8200000 + job}.login{job % 16:02}\n" + stats_header(step, ":", "  ")
-    return head + "".join(
-        job_counter(name, 1000 + 13 * step + job % 1000 if name in used else 0) for name in OPERATIONS
-    )
-
-
-def job_counter(name: str, n: int) -> str:
-    unit, each = ("bytes", 900000) if name.endswith("_bytes") else ("usecs", 711)
-    text = (
-        f"  {name + ':':<16} {{ samples: {n:>11}, unit: {unit}, min: {n and 3:>8}, max: {n and 2 * each:>8},"
-        f" sum: {n * each:>16}, sumsq: {n * each * each:>18}"
-    )
-    if unit == "bytes":
-        text += f", hist: {{ {f'4K: 19, 256K: 64, 1M: 17, 4M: {n - 100}' if n else ''} }}"
-    return text + " }\n"
+    entry, n = JobEntry(f"{8200000 + job}.login{job % 16:02}", OST_STATS, 0.0), 1000 + 13 * step + job % 1000
+    entry.latest = step
+    used = {OPERATIONS[job % 2], *(OPERATIONS[2 + (job * 3 + i) % 11] for i in range(4))}
+    for size, count in (*WRITE_SIZES, (4 << 20, n - 100)):
+        entry.bulk(BYTES[job % 2][0], count, size)
+    for name, _, _ in used:
+        entry.bulk(name, n, 711)
+    return job_block(KernelClock(START_NS, step), entry)

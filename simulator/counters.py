@@ -13,6 +13,7 @@ A counter holds samples with minimum, maximum, sum and sum of squares. A histogr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -130,6 +131,8 @@ READ_AHEAD_STATS: CounterList = (
     *_pages("wrong_page_from_grab_cache_page failed_to_reach_end async_readahead failed_to_fast_read mmap_range_read"),
     *_counters("pages", MINMAX, "readahead_pages forceread_pages"),
 )
+STATAHEAD_COUNTERS = ("statahead total", "statahead wrong", "agl total", "list_total", "fname_total", "hit_total",
+                      "miss_total")
 _REQUEST: CounterList = (*_usecs("req_waittime"), ("req_active", "reqs", STDDEV))
 OSC_STATS: CounterList = (
     *_REQUEST,
@@ -180,6 +183,11 @@ class JobEntry:
         self.latest = now
         self.histograms = {name: Histogram() for name, unit, _ in shape if unit == "bytes"}
 
+    def bulk(self, name: str, samples: int, value: int) -> None:
+        self.stats[name].bulk(samples, value)
+        if name in self.histograms:
+            self.histograms[name].tally_log2(value, samples)
+
 
 class JobStats:
     """Entries of jobs, in the order of their first operation."""
@@ -196,11 +204,8 @@ class JobStats:
 
     def bulk(self, job_id: str, name: str, samples: int, value: int, now: float) -> None:
         """Count operations of a job. An empty job id is not counted."""
-        if not job_id or samples <= 0 or (entry := self._entry(job_id, now)) is None:
-            return
-        entry.stats[name].bulk(samples, value)
-        if name in entry.histograms:
-            entry.histograms[name].tally_log2(value, samples)
+        if job_id and samples > 0 and (entry := self._entry(job_id, now)) is not None:
+            entry.bulk(name, samples, value)
 
     def clear(self, job_id: str) -> None:
         """Clean up the entry of a job, as a write of its id to the file does."""
@@ -224,6 +229,11 @@ class JobStats:
         return tuple(self._entries.values())
 
 
+RPC_TABLES: Mapping[str, tuple[str, int | None]] = {
+    "pages": ("pages per rpc         rpcs", 0), "in_flight": ("rpcs in flight        rpcs", None),
+    "offset": ("offset                rpcs", 1), "latency": ("RPC latency (us)       count", 1),
+}  # fmt: skip
+"""Tables of ``rpc_stats`` of an osc: title, and the shift of its labels, which are powers of two; None for numbers."""
 PAGE_BYTES = 4096
 BRW_TABLES: tuple[tuple[str, str, bool], ...] = (
     ("pages per bulk r/w", "rpcs", True),

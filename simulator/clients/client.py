@@ -229,16 +229,16 @@ class Statahead:
         client, counters = self._client, self._client.statahead
         began = client.engine.now
         if number == STATS_BEFORE_STATAHEAD:
-            counters.total += 1
-            counters.list_total += 1
+            counters["statahead total"] += 1
+            counters["list_total"] += 1
         if number >= STATS_BEFORE_STATAHEAD:
             self._ask_ahead(number)
         if number in self._ready:
-            counters.hit_total += 1
+            counters["hit_total"] += 1
             yield self._ready.pop(number)
             yield client.jitter(0.000005)
         else:
-            counters.miss_total += 1
+            counters["miss_total"] += 1
             yield from client.attributes(self._names[number], self._actor)
         client.stats.tally("getattr", client.since(began))
         client.stats.tally("inode_permission", 1)
@@ -262,5 +262,5 @@ class Statahead:
         client = self._client
         mdc = client.mdcs[inodes[0].mdt_index]
         yield from mdc.batch("getattr", len(inodes), self._actor.job_id)
-        client.statahead.agl_total += sum(inode.layout is not None for inode in inodes)
+        client.statahead["agl total"] += sum(inode.layout is not None for inode in inodes)
         yield gather([client.engine.spawn(client.glimpse(inode, self._actor)) for inode in inodes])

@@ -32,17 +32,6 @@ class StataheadSettings:
     """Names per request (2.16 and later); 0: one request per name."""
 
 
-@dataclass(slots=True)
-class StataheadCounters:
-    """``statahead_stats``."""
-
-    total: int = 0
-    agl_total: int = 0
-    list_total: int = 0
-    hit_total: int = 0
-    miss_total: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
     """One mount of one node."""
@@ -126,7 +115,7 @@ class Mount:
         self.stats = Stats(counters.LLITE_STATS, engine.now)
         self.read_ahead = ReadAhead(engine, settings.read_ahead)
         self.cache = PageCache(settings.cache_bytes)
-        self.statahead = StataheadCounters()
+        self.statahead = dict.fromkeys(counters.STATAHEAD_COUNTERS, 0)
         suffix = settings.instance
         adapter = NetworkAdapter(engine, settings.network_bytes_per_second)
         away = settings.network_seconds

@@ -30,16 +30,6 @@ class OscSettings:
     """Time that a piece waits for further pieces of the same RPC."""
 
 
-class OscHistograms:
-    """Histograms of ``rpc_stats`` for one direction, reads or writes."""
-
-    def __init__(self) -> None:
-        self.pages = Histogram()
-        self.in_flight = Histogram()
-        self.offset = Histogram()
-        self.latency = Histogram()
-
-
 class Osc:
     """The connection of one client to one OST."""
 
@@ -51,7 +41,7 @@ class Osc:
         self.ost = ost
         self.settings = settings
         self.stats = Stats(counters.OSC_STATS, engine.now)
-        self.histograms = (OscHistograms(), OscHistograms())
+        self.histograms = [{name: Histogram() for name in counters.RPC_TABLES} for _ in ("reads", "writes")]
         self.in_flight = [0, 0]
         self.direct_in_flight = 0
         self.dirty_bytes = 0
@@ -126,7 +116,7 @@ class Osc:
         waited = microseconds(seconds)
         self._waited.tally(waited)
         self.stats["ost_write" if rpc.write else "ost_read"].tally(waited)
-        self.histograms[rpc.write].latency.tally_log2(int(seconds * 1e9) >> 10)  # units of 1024 ns, as in the kernel
+        self.histograms[rpc.write]["latency"].tally_log2(int(seconds * 1e9) >> 10)  # units of 1024 ns, as in the kernel
         if error is None:
             self.stats["write_bytes" if rpc.write else "read_bytes"].tally(rpc.size_bytes)
             rpc.done.succeed()
@@ -169,7 +159,7 @@ class Osc:
 
     def _count_sent(self, rpc: Rpc) -> None:
         side = self.histograms[rpc.write]
-        side.pages.tally_log2(-(-rpc.size_bytes // PAGE_BYTES))
-        side.in_flight.tally(self.in_flight[rpc.write])
-        side.offset.tally_log2(rpc.fragments[0][0] // PAGE_BYTES + 1)
+        side["pages"].tally_log2(-(-rpc.size_bytes // PAGE_BYTES))
+        side["in_flight"].tally(self.in_flight[rpc.write])
+        side["offset"].tally_log2(rpc.fragments[0][0] // PAGE_BYTES + 1)
         self._active.tally(self.in_flight[0] + self.in_flight[1])

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from simulator.clients.client import Client
 from simulator.clients.mdc import Mdc
 from simulator.clients.osc import Osc
 from simulator.cluster import Cluster
-from simulator.counters import Histogram
+from simulator.counters import RPC_TABLES, Histogram
 from simulator.parameters.text import KernelClock, rows, stats_file, two_columns
 from simulator.servers.health import STATES_KEPT, Health
 from simulator.servers.mdt import Mdt
@@ -29,7 +29,7 @@ MDT_CONNECT_FLAGS = (
     "short_io, open_by_fid, lfsck, multi_mod_rpcs, dir_stripe, second_flags, sum_statfs, overstriping, flr, lsom, "
     "lseek, dom_lvb, reply_mbits, batch_rpc"
 )
-_IMPORT = """\
+IMPORT = """\
 import:
     name: {name}
     target: {target}_UUID
@@ -75,7 +75,7 @@ import:
 def import_file(connection: Osc | Mdc, target: Ost | Mdt, nid: str, in_flight: int, version: str) -> str:
     """Render an ``import`` file, without the averages that an osc adds."""
     waited, health = connection.stats["req_waittime"], target.health
-    return _IMPORT.format(
+    return IMPORT.format(
         name=connection.name, target=target.name, nid=nid, in_flight=in_flight, version=version,
         flags=OST_CONNECT_FLAGS if isinstance(target, Ost) else MDT_CONNECT_FLAGS,
         wait_usec=waited.total // max(waited.samples, 1), state=state_of(health), tries=1 + health.recoveries)
@@ -102,20 +102,13 @@ def llite_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
         debugfs, sysfs = f"sys/kernel/debug/lustre/llite/{name}", f"sys/fs/lustre/llite/{name}"
         yield f"{debugfs}/stats", stats_file(clock, client.stats)
         yield f"{debugfs}/read_ahead_stats", stats_file(clock, client.read_ahead.stats)
-        yield f"{debugfs}/statahead_stats", _statahead(client)
+        yield f"{debugfs}/statahead_stats", "".join(f"{name}: {count}\n" for name, count in client.statahead.items())
         yield f"{debugfs}/extents_stats", _EXTENTS_OFF
         yield f"{debugfs}/max_cached_mb", _max_cached_mb(client)
         settings = client.settings.read_ahead
         yield f"{sysfs}/max_read_ahead_mb", f"{settings.max_mib}\n"
         yield f"{sysfs}/max_read_ahead_per_file_mb", f"{settings.max_per_file_mib}\n"
         yield f"{sysfs}/statahead_max", f"{client.settings.statahead.max_names}\n"
-
-
-def _statahead(client: Client) -> str:
-    counted = client.statahead
-    return (f"statahead total: {counted.total}\nstatahead wrong: 0\nagl total: {counted.agl_total}\n"
-            f"list_total: {counted.list_total}\nfname_total: 0\nhit_total: {counted.hit_total}\n"
-            f"miss_total: {counted.miss_total}\n")
 
 
 def _max_cached_mb(client: Client) -> str:
@@ -155,20 +148,17 @@ def _osc_import(cluster: Cluster, client: Client, osc: Osc) -> str:
 
 
 def _osc_rpc_stats(clock: KernelClock, osc: Osc) -> str:
-    reads, writes = osc.histograms
     waiting = osc.pages_waiting
     text = clock.header(osc.stats.start_time, 25, ":")
     text += f"read RPCs in flight:  {osc.in_flight[0]}\nwrite RPCs in flight: {osc.in_flight[1]}\n"
     text += f"DIO RPCs in flight: {osc.direct_in_flight}\n"
     text += f"pending write pages:  {waiting[1]}\npending read pages:   {waiting[0]}\n"
-    text += _table("pages per rpc         rpcs", (reads.pages, writes.pages), shift=0)
-    text += _table("rpcs in flight        rpcs", (reads.in_flight, writes.in_flight), shift=None)
-    text += _table("offset                rpcs", (reads.offset, writes.offset), shift=1)
-    return text + _table("RPC latency (us)       count", (reads.latency, writes.latency), shift=1)
+    return text + "".join(rpc_table(title, [side[name] for side in osc.histograms], shift=shift)
+                          for name, (title, shift) in RPC_TABLES.items())
 
 
-def _table(title: str, sides: tuple[Histogram, Histogram], *, shift: int | None) -> str:
-    """Render one table. Labels are bucket numbers, or powers of two shifted by ``shift``."""
+def rpc_table(title: str, sides: Sequence[Histogram], *, shift: int | None) -> str:
+    """Render one table for reads and writes. Labels are bucket numbers, or powers of two shifted by ``shift``."""
     text = f"\n\t\t\tread\t\t\twrite\n{title}   % cum % |       {title.rsplit(maxsplit=1)[-1]}   % cum %\n"
     for number, cells in rows(sides, first=1 if shift is None else 0):
         text += two_columns(number if shift is None else (1 << number) >> shift, cells)

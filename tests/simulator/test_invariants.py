@@ -334,9 +334,8 @@ def read_rpcs(cluster: Cluster, files: dict[str, bytes]) -> None:
                 (read.latency_usec, "latency"),
             ):  # fmt: skip
                 for direction, side in enumerate(osc.histograms):
-                    model: Histogram = getattr(side, name)
                     counts = [] if got is None else [n for n in got.columns[direction] if n]
-                    assert counts == nonzero(model), (osc.name, name)
+                    assert counts == nonzero(side[name]), (osc.name, name)
 
 
 def read_disks(cluster: Cluster, files: dict[str, bytes]) -> None:
