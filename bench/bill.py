@@ -9,17 +9,14 @@ docs/evaluation.md.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 
-from bench.choices import cycles, recorded
+from bench.choices import cycles, in_each_scenario, recorded
 from tierd.config.settings import Settings
 from tierd.detect.account import Case, Key, Lost, bill_windows
 from tierd.engine import Engine
-from tierd.simulation.beds import DRAWN, BedKind
+from tierd.simulation.beds import BedKind
 from tierd.simulation.evaluate import COLD_SECONDS
 
 
@@ -67,21 +64,14 @@ def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="980000-980011", help="scenarios of each test bed")
-    parser.add_argument("--cold", action="store_true", help="tierd starts 5 s after the neighbour")
-    chosen = parser.parse_args()
-    first, last = chosen.seeds.split("-")
-    drawn = [(bed, seed) for seed in range(int(first), int(last) + 1) for bed in DRAWN]
-    with ProcessPoolExecutor() as pool:
-        every = [each for found in pool.map(partial(billed, cold=chosen.cold), *zip(*drawn, strict=True))
-                 for each in found]
+    scenarios = list(in_each_scenario(__doc__, "980000-980011", billed))
+    every = [each for found in scenarios for each in found]
     sys.stdout.writelines(f"{each}\n" for each in every)
     held = sum(each.holds for each in every)
     near = sum(abs(each.lost.bytes - each.lost_bytes) <= 0.15 * each.lost_bytes for each in every)
     innocent = sum(each.truth == "innocent" for each in every)
-    sys.stdout.write(f"{len(drawn)} scenarios, {len(every)} streams billed: the interval of 90% holds {held}, the mean "
-                     f"is within 15% in {near}; {innocent} lost less than 5%\n")
+    sys.stdout.write(f"{len(scenarios)} scenarios, {len(every)} streams billed: the interval of 90% holds {held}, the "
+                     f"mean is within 15% in {near}; {innocent} lost less than 5%\n")
 
 
 if __name__ == "__main__":

@@ -8,16 +8,15 @@ each scenario and a summary.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 
+from bench.choices import in_each_scenario
 from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.parameters import write_parameters
@@ -26,7 +25,7 @@ from tierd.brake.agent import POLL_SECONDS, Agent
 from tierd.brake.running import Brake
 from tierd.config.settings import Settings
 from tierd.daemon.answers import to_json
-from tierd.simulation.beds import DRAWN, BedKind
+from tierd.simulation.beds import BedKind
 from tierd.simulation.comparison import streams
 from tierd.simulation.evaluate import COLD_SECONDS, Trial, compared, one_by_one, ratio
 from tierd.simulation.random_scenarios import NOISE_ENDS
@@ -129,17 +128,10 @@ def least(outcome: Outcome, alone: Outcome, names: Sequence[str], at: float) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="990000-990003", help="scenarios of each test bed")
-    parser.add_argument("--cold", action="store_true", help="tierd starts 5 s after the neighbour")
-    chosen = parser.parse_args()
-    first, last = map(int, chosen.seeds.split("-"))
-    drawn = [(bed, seed) for seed in range(first, last + 1) for bed in DRAWN]
-    with ProcessPoolExecutor() as pool:
-        every = []
-        for each in pool.map(partial(result, cold=chosen.cold), *zip(*drawn, strict=True)):
-            every.append(each)
-            print(each, flush=True)
+    every = []
+    for each in in_each_scenario(__doc__, "990000-990003", result):
+        every.append(each)
+        print(each, flush=True)
     done = [each for each in every if each.victim is not None and each.truth == "aggressor"]
     innocent = [each for each in every if each.truth == "innocent"]
     wrongly = sum(bool(each.braked) and not each.fair for each in innocent)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from tierd.config.settings import Settings
 from tierd.decide.benefit import effect, refusal
@@ -36,6 +36,7 @@ CHOICES = (
     "SLOWEST", "MOST_VARIED",
 )
 """The constants of :mod:`tierd.detect.costs` and :mod:`tierd.detect.interference`."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,21 @@ class Recorded:
     def _moved(self, stream: str, begin: int, end: int) -> tuple[float, float]:
         beside, alone = (sum(rates[begin:end]) for rates in self.rates[stream])
         return beside, alone
+
+
+def in_each_scenario(about: str | None, seeds: str, find: Callable[..., T]) -> Iterator[T]:
+    """What is found in the scenarios that the command line names, each on each test bed: ``find(bed, seed, cold)``."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default=seeds, help="scenarios of each test bed")
+    parser.add_argument("--cold", action="store_true", help="tierd starts 5 s after the neighbour")
+    chosen = parser.parse_args()
+    with ProcessPoolExecutor() as pool:
+        yield from pool.map(partial(find, cold=chosen.cold), *zip(*drawn(chosen.seeds), strict=True))
+
+
+def drawn(seeds: str) -> list[tuple[BedKind, int]]:
+    first, last = map(int, seeds.split("-"))
+    return [(bed, seed) for seed in range(first, last + 1) for bed in DRAWN]
 
 
 def recorded(bed: BedKind, seed: int) -> Recorded | None:
@@ -154,10 +170,9 @@ def cells(scenarios: Sequence[Recorded], name: str, factor: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="950000-950011", help="scenarios of each test bed")
-    first, last = parser.parse_args().seeds.split("-")
+    seeds = parser.parse_args().seeds
     with ProcessPoolExecutor() as pool:
-        drawn = [(bed, seed) for seed in range(int(first), int(last) + 1) for bed in DRAWN]
-        scenarios = [each for each in pool.map(recorded, *zip(*drawn, strict=True)) if each is not None]
+        scenarios = [each for each in pool.map(recorded, *zip(*drawn(seeds), strict=True)) if each is not None]
         rows = [("as it is", 1.0), *((name, factor) for name in CHOICES for factor in (0.5, 2.0))]
         table = pool.map(partial(cells, scenarios), *zip(*rows, strict=True))
         sys.stdout.write("| constant | found | acted on | innocents acted on | intervals that hold |\n")

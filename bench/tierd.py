@@ -24,15 +24,13 @@ from lustre.fid import Fid
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
-from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
-from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.inspection import PortMover
-from tierd.act.undo import Undo
 from tierd.config.settings import Settings
 from tierd.daemon.loop import Daemon
 from tierd.daemon.node import DaemonParts, Node
 from tierd.daemon.process import collect_garbage_rarely
+from tierd.daemon.service import build_gate
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.freshness import CheckedReadings, CheckedRecords
 from tierd.sense.sources import LiveSource
@@ -64,14 +62,11 @@ def daemon(folder: Path, load: Load, clock: Clock) -> Daemon:
     follower = CheckedRecords("changelog", Follower(load.read, MDTS, clock), clock, stale, skew)
     source = LiveSource(CheckedReadings("counters", load.reading, clock, stale, skew), follower)
     journal = Journal(folder / "journal.sqlite")
-    mover = PortMover(filesystem)
-    budget, breaker = Budget(settings.limits, clock.now()), CircuitBreaker()
-    gate = Gate(filesystem, mover, budget, breaker, journal, clock, dry_run=True)
-    undo = Undo(filesystem, mover, journal, clock)
-    node = Node(filesystem=filesystem, mover=mover, read=source.reading, mdts=(), clock=clock)
-    return Daemon(DaemonParts(
-        node=node, settings=settings, source=source, gate=gate, undo=undo, journal=journal,
-        media=PoolMedia(settings.resolved_scopes.pool_pairs)))
+    node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=source.reading, mdts=(), clock=clock)
+    media = PoolMedia(settings.resolved_scopes.pool_pairs)
+    gate, undo = build_gate(settings, node, journal, media=media)
+    return Daemon(DaemonParts(node=node, settings=settings, source=source, gate=gate, undo=undo, journal=journal,
+                              media=media))
 
 
 def resident_mib() -> float:
