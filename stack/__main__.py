@@ -13,12 +13,11 @@ import sys
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from simulator.scenarios.scenario import Scenario, library
 from stack import demo, services
-from stack.demo import CYCLE_SECONDS, running_site
+from stack.demo import CYCLE_SECONDS, running_site, with_neighbour
 from stack.services import Options, Ports, free_ports, program, run_until_stopped
 from tierd.clock import SystemClock
 from tierd.daemon.client import ask
@@ -31,10 +30,6 @@ DESCRIPTION = (
     "database in .tools/grafana.")
 QUIET_SECONDS = 45.0
 """The neighbour starts this long after everything is up, so that all graphs show the stream alone first."""
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    return run_until_stopped("python -m stack", DESCRIPTION, arguments, run)
 
 
 def run(folder: Path, clock: SystemClock, options: Options) -> None:
@@ -52,7 +47,7 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
 
     with ExitStack() as running:
         grafana = start_programs(running, folder, ports, clock)
-        scenario = with_late_neighbour(library("demo"))
+        scenario = with_neighbour(library("demo"), start_seconds=QUIET_SECONDS)
         running.enter_context(heard(log))
         site = running.enter_context(running_site(folder, scenario, ports.exporter, ports.tierd, clock))
         pages = services.pages(ports, grafana=grafana)
@@ -134,11 +129,6 @@ def start_programs(running: ExitStack, folder: Path, ports: Ports, clock: System
     return grafana is not None
 
 
-def with_late_neighbour(scenario: Scenario) -> Scenario:
-    stream, noise = scenario.jobs
-    return replace(scenario, jobs=(stream, replace(noise, start_seconds=QUIET_SECONDS)))
-
-
 def introduction(scenario: Scenario, pages: Sequence[tuple[str, str]], socket: str) -> list[str]:
     stream, noise = scenario.jobs
     rows = [*pages, ("socket", socket), ("tierctl", f"{demo.tierctl_command()} top --socket {socket}")]
@@ -157,4 +147,4 @@ def introduction(scenario: Scenario, pages: Sequence[tuple[str, str]], socket: s
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_until_stopped("python -m stack", DESCRIPTION, run))

@@ -19,11 +19,10 @@ from pathlib import Path
 
 from lustre.fid import Fid
 from simulator.cluster import Cluster
-from simulator.jobs.small_files import SmallFileWriter
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
-from stack.demo import DISK_IOPS, running_exporter, tierctl_command
+from stack.demo import DISK_IOPS, running_exporter, tierctl_command, with_neighbour
 from stack.services import Options, free_ports, run_until_stopped, started, stop
 from stack.shared import SharedCluster
 from tierd.clock import SystemClock
@@ -394,6 +393,12 @@ def introduction(scenario: Scenario, stack: Running) -> list[str]:
     ]
 
 
+def scenario_of_nodes(start_seconds: float = 70.0) -> Scenario:
+    """The processes take 40 s to start, and then the stream is alone. The neighbour keeps its files for longer."""
+    return with_neighbour(library("demo"), start_seconds=start_seconds, files_per_second=12.0, rereads_per_second=8.0,
+                          keep=1500)
+
+
 AUDIT_SECONDS = 30.0
 """Time between two comparisons of the journal with the file system."""
 
@@ -405,7 +410,7 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
     def log(sentence: str) -> None:
         print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True)
 
-    scenario = with_late_neighbour(library("demo"))
+    scenario = scenario_of_nodes()
     with running(folder, scenario, clock, log, options) as stack:
         introduced, compared_at = False, clock.now()
         while not clock.wait(POLL_SECONDS) and clock.now() < begun + options.seconds:
@@ -419,21 +424,5 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
                     log(f"{'':8} {'':>7}  {stack.audit().sentence}")
 
 
-NEIGHBOUR_SECONDS = 70.0
-"""Start of the neighbour: the processes take 40 s to start, and then the stream is alone."""
-
-
-def with_late_neighbour(scenario: Scenario) -> Scenario:
-    """The scenario, in which the neighbour starts after the processes work together, and keeps its files for longer."""
-    stream, noise = scenario.jobs
-    assert isinstance(noise, SmallFileWriter)
-    return replace(scenario, jobs=(stream, replace(
-        noise, start_seconds=NEIGHBOUR_SECONDS, files_per_second=12.0, rereads_per_second=8.0, keep=1500)))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    return run_until_stopped("python -m stack.cluster", DESCRIPTION, arguments, run)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_until_stopped("python -m stack.cluster", DESCRIPTION, run))

@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import re
 import shlex
-import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -30,7 +28,7 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
-from stack.services import free_ports, program
+from stack.services import Options, free_ports, program, run_until_stopped
 from tierd.act.movers.inspection import PortMover
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock, SystemClock
@@ -71,6 +69,12 @@ def quick(settings: Settings) -> Settings:
 def user_name(uid: int) -> str:
     """Account name of a simulated user. The same number may be somebody else on this machine."""
     return {1001: "anna", 1002: "ben"}.get(uid, "")
+
+
+def with_neighbour(scenario: Scenario, **changes: Any) -> Scenario:
+    """The scenario of the demonstration with other values of the noisy neighbour."""
+    stream, noise = scenario.jobs
+    return replace(scenario, jobs=(stream, replace(noise, **changes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,42 +131,25 @@ def running_site(
             service.close()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m stack.demo", description=DESCRIPTION)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
-    parser.add_argument("--port", type=int, default=9169, help="port of the exporter, or a free one if it is in use")
-    parser.add_argument("--tierd-port", type=int, default=9170, help="port of tierd, or a free one if it is in use")
-    parser.add_argument("--picture", type=Path, metavar="FILE",
-                        help="end after the verdict, and write what the terminal shows to this SVG file")
-    chosen = parser.parse_args(arguments)
-    clock = SystemClock()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: clock.wake())
-    console = Console(highlight=False)
-    screen = Screen(console, library("demo"))
-    with tempfile.TemporaryDirectory(prefix="tierd-") as folder:  # a short name: `tierctl` of the socket fits a line
-        run(Path(folder), screen, clock, (chosen.port, chosen.tierd_port),
-            lambda: screen.seconds > chosen.seconds or (bool(chosen.picture) and screen.shows_all))
-    if chosen.picture:
-        chosen.picture.write_text(screen.picture(), encoding="utf-8")
-    console.print("\nStopped. All files are deleted.")
-    return 0
-
-
-def run(folder: Path, screen: Screen, clock: SystemClock, ports: tuple[int, int], ended: Callable[[], bool]) -> None:
-    """Run the site and show it until it is ``ended``, or until the clock is woken by a signal."""
+def run(folder: Path, clock: SystemClock, options: Options) -> None:
+    """Run the site and show it until the time is over or a picture complete, or until a signal wakes the clock."""
+    screen = Screen(Console(highlight=False), library("demo"))
     with ExitStack() as running:
         screen.console.print(first_line(screen.scenario), style="bold")
         with screen.console.status("Starting the simulated cluster, the exporter and tierd …"):
-            exporter, tierd = free_ports(*ports)
+            exporter, tierd = free_ports(*map(options.port, (9169, 9170)))
             running.enter_context(heard(screen.log))
             site = running.enter_context(running_site(folder, screen.scenario, exporter, tierd, clock))
         screen.begin(site)
         running.enter_context(screen.live())
-        while not clock.wait(CYCLE_SECONDS) and not ended():
+        while not clock.wait(CYCLE_SECONDS) and screen.seconds <= options.seconds:
             site.cycle()
             screen.update()
+            if options.picture and screen.shows_all:
+                break
         screen.ended = True
+    if options.picture:
+        options.picture.write_text(screen.picture(), encoding="utf-8")
 
 
 @contextmanager
@@ -449,4 +436,4 @@ def summary_table(lines: Sequence[tuple[str, str]]) -> RenderableType:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_until_stopped("python -m stack.demo", DESCRIPTION, run, picture=True))

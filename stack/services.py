@@ -248,33 +248,38 @@ def free_ports(*wanted: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of both stacks."""
+    """Options of all stacks."""
 
     seconds: float = float("inf")
     """Length of the run."""
     any_ports: bool = False
+    picture: Path | None = None
+    """File for a picture of the terminal after the verdict, with which the run ends."""
 
     def port(self, usual: int) -> int:
         """The port to try first; 0 for any free one."""
         return 0 if self.any_ports else usual
 
 
-def run_until_stopped(prog: str, description: str, arguments: Sequence[str] | None,
-                      run: Callable[[Path, SystemClock, Options], None]) -> int:
+def run_until_stopped(prog: str, description: str, run: Callable[[Path, SystemClock, Options], None], *,
+                      picture: bool = False) -> int:
     """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``. Returns 1 if a program does not start.
 
-    ``run`` gets its folder, and the clock that a signal wakes.
+    ``run`` gets its folder, and the clock that a signal wakes. With ``picture``, there is an option for one.
     """
     parser = argparse.ArgumentParser(prog=prog, description=description)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this many seconds")
     parser.add_argument("--any-ports", action="store_true",
                         help="use any free ports, so that several stacks can be started at the same time")
-    options = Options(**vars(parser.parse_args(arguments)))
+    if picture:
+        parser.add_argument("--picture", type=Path, metavar="FILE",
+                            help="end after the verdict, and write what the terminal shows to this SVG file")
+    options = Options(**vars(parser.parse_args()))
     clock = SystemClock()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: clock.wake())
     try:
-        with tempfile.TemporaryDirectory(prefix="lustre-stack-") as folder:
+        with tempfile.TemporaryDirectory(prefix="tierd-") as folder:  # short: `tierctl` of the socket fits a line
             run(Path(folder), clock, options)
     except OSError as error:
         print(error, file=sys.stderr)

