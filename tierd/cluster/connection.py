@@ -173,7 +173,7 @@ class Connection:
         self._denied: dict[str, str] = {}
         self._subscriptions: dict[tuple[str, str], JetStreamContext.PullSubscription] = {}
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="tierd-nats", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="tierd-nats", daemon=True)
         self._thread.start()
         self._connecting = asyncio.run_coroutine_threadsafe(self._connect(), self._loop)
 
@@ -418,10 +418,6 @@ class Connection:
             return BrokerUnavailable(None, f"NATS: {error}")
         return BrokerUnknown(None, f"NATS did not answer within {self._settings.timeout_seconds:g} s, so the result is "
                              f"unknown ({type(error).__name__})")
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
 
     async def _connect(self) -> None:
         while True:

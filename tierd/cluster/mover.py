@@ -295,7 +295,10 @@ class Mover:
         # not every engine knows what it has copied: lfs moves a whole file
         whole = file.size_bytes if outcome.result is MoveResult.DONE else 0
         self.copied_bytes += outcome.copied_bytes or whole
-        return self._counted(_result_of(file, outcome))
+        # a move that the fence ended is stale: the leader plans it again
+        return self._counted(FileResult(
+            file.act, file.fid, "stale" if outcome.reason == Reason.HALTED else outcome.result, outcome.reason,
+            printable(outcome.detail)[:2000], not_copied=outcome.not_copied))
 
     def _counted(self, result: FileResult) -> FileResult:
         with self._lock:
@@ -392,9 +395,3 @@ class Mover:
             with self._lock:
                 self.held |= {delivery: asked_at for delivery in extended
                                if delivery in self.held and not self.expired(delivery)}
-
-
-def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
-    """The result on the wire. A move that the fence ended is stale: the leader plans it again."""
-    return FileResult(file.act, file.fid, "stale" if outcome.reason == Reason.HALTED else outcome.result,
-                      outcome.reason, printable(outcome.detail)[:2000], not_copied=outcome.not_copied)
