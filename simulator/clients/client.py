@@ -124,7 +124,7 @@ class Client(Mount):
             for part in inode.layout.components:
                 for stripe in part.objects:
                     self.oscs[stripe.ost_index].cancel_lock(self.jitter(0.003))
-            self.engine.after(self.jitter(DESTROY_SECONDS), servers.placement.release, inode.layout, actor.job_id)
+            self.engine.after(self.jitter(DESTROY_SECONDS), servers.placement.release, inode.layout)
             inode.layout = None
         self.record(RecordType.UNLINK, inode, actor, 1, parent=parent, name=name)
         self.stats.tally("unlink", self.since(began))
@@ -162,7 +162,7 @@ class Client(Mount):
         """Let the MDT create a file with its first objects, and wait for objects that no OST has in advance."""
         servers = self.servers
         yield from self.mdcs[shard].ask("mknod", actor.job_id, parent)
-        layout = servers.placement.create(parent.layout or servers.namespace.root.layout, actor.job_id)
+        layout = servers.placement.create(parent.layout or servers.namespace.root.layout)
         targets = {stripe.ost_index for part in layout.components for stripe in part.objects}
         if waiting := max((servers.osts[index].precreated.seconds() for index in targets), default=0.0):
             yield waiting

@@ -308,7 +308,7 @@ class DataPath:
         if inode.layout is not None and not is_instantiated(layouts.mirror_to_write(inode.layout, self._osts), end):
             only = layouts.mirror_to_write(inode.layout, self._osts)
             component_end = self._component_end(inode.layout, offset, end)
-            inode.layout = self._mount.servers.placement.reach(inode.layout, component_end, only, handle.actor.job_id)
+            inode.layout = self._mount.servers.placement.reach(inode.layout, component_end, only)
             inode.lease_broken = True
             self._record(handle, RecordType.LAYOUT)
         ready = self._ready_up_to(inode.layout, offset, end)

@@ -46,7 +46,6 @@ class Mdc:
         self.modifying = Histogram()
         self.modifying_in_flight = 0
         self.in_flight = 0
-        self.locks = 0
         self._engine = engine
         self._network_seconds = network_seconds
         self._waiting: deque[Completion] = deque()

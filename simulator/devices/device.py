@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from simulator.engine import Engine
 
 
-class DeviceTimeAccount:
-    """Seconds of service that the I/Os of each job took from one device, waiting not counted.
-
-    It is the truth that an estimate from the servers' counters is compared with; no Lustre server shows it. An I/O
-    without a job has the empty job id.
-
-    >>> account = DeviceTimeAccount()
-    >>> account.book({"ior.1": 3, "": 1}, 0.4)
-    >>> {job: round(seconds, 2) for job, seconds in account.seconds.items()}
-    {'ior.1': 0.3, '': 0.1}
-    """
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    def book(self, parts: Mapping[str, int], seconds: float) -> None:
-        """Divide the service of one I/O among the jobs it was done for."""
-        total = sum(parts.values())
-        for job, part in parts.items():
-            self.seconds[job] = self.seconds.get(job, 0.0) + seconds * part / total
-
-
 @dataclass(eq=False, slots=True)
 class Io:
-    """One I/O: a range of the device, and the function to call at its end.
-
-    ``serve`` takes the seconds of service, once, when the device knows them.
-    """
+    """One I/O: a range of the device, and the function to call at its end."""
 
     write: bool
     position_bytes: int
     size_bytes: int
     done: Callable[[], None]
-    serve: Callable[[float], None] | None = None
     queued_at: float = 0.0
-
-    def served(self, seconds: float) -> None:
-        """The device spends so much time on it, or the share of the device that it occupies for longer."""
-        if self.serve is not None:
-            self.serve(seconds)
 
 
 class Device(Protocol):

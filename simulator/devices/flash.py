@@ -52,8 +52,6 @@ class Flash(Disks):
             done_at = self._bus_free_at + self.slowdown * settings.latency_seconds
             self._channel_free_at[self._channel_free_at.index(free_at)] = done_at
         self.queued += 1
-        per_channel = settings.latency_seconds / settings.channels
-        io.served(copies * self.slowdown * max(io.size_bytes / settings.bytes_per_second, per_channel))
         self._engine.after(done_at - now, self._finish, io)
 
 
@@ -93,13 +91,11 @@ class Accelerator:
         if small and io.write and not full:
             self.taken_in += 1
             self._held[io.position_bytes] = io.size_bytes
-            io.serve = None  # it occupies the SSDs, not the disks
             self._flash.submit(io)
             if not self._flushing:
                 self._flushing = True
                 self._engine.after(self._settings.flush_seconds, self._flush)
         elif small and not io.write and self._held.get(io.position_bytes, 0) >= io.size_bytes:
-            io.serve = None
             self._flash.submit(io)
         else:
             self._disks.submit(io)

@@ -57,7 +57,6 @@ class Hdd(Disks):
         self._busy = True
         seconds = self._positioning_seconds(io) + io.size_bytes / self._settings.bytes_per_second
         self._head_bytes = io.position_bytes + io.size_bytes
-        io.served(seconds * self.slowdown)
         self._engine.after(seconds * self.slowdown, self._finish, io)
 
     def _choose(self) -> Io:

@@ -116,8 +116,6 @@ class Raid(Disks):
         busy, span = self.cost(run[0].write, first, size, positioning)
         busy, span = busy + gap_seconds * (settings.data + settings.parity), span + gap_seconds
         share = max(busy / settings.disks, size / settings.link_bytes_per_second) * self.slowdown
-        for io in run:
-            io.served(share * io.size_bytes / size)
         start = max(now, self._free_at)
         self._free_at = start + share
         self._head_bytes = first + size

@@ -52,7 +52,6 @@ class Throttled(Disks):
         byte_rate = settings.bytes_per_second / self.slowdown
         io_rate = settings.ios_per_second / self.slowdown
         self._leak(byte_rate, io_rate)
-        full_seconds = self._full_seconds()
         while self._waiting:
             wait = max(self._byte_level / byte_rate, self._io_level / io_rate) - settings.burst_seconds
             if wait > 1e-9:  # less is a rounding error, and time would not advance
@@ -62,8 +61,6 @@ class Throttled(Disks):
             io = self._waiting.popleft()
             self._byte_level += io.size_bytes
             self._io_level += 1
-            before, full_seconds = full_seconds, self._full_seconds()
-            io.served(full_seconds - before)
             self._engine.after(settings.latency_seconds * self.slowdown, self._finish, io)
 
     def _leak(self, byte_rate: float, io_rate: float) -> None:
@@ -72,9 +69,3 @@ class Throttled(Disks):
             self._leaked_at = self._engine.now
             self._byte_level = max(self._byte_level - elapsed * byte_rate, 0.0)
             self._io_level = max(self._io_level - elapsed * io_rate, 0.0)
-
-    def _full_seconds(self) -> float:
-        """Until both buckets are empty. What an I/O adds to it is its service: so much longer do all others wait."""
-        settings = self._settings
-        return self.slowdown * max(self._byte_level / settings.bytes_per_second,
-                                   self._io_level / settings.ios_per_second)

@@ -18,7 +18,7 @@ from simulator.jobs.job import user_of
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.servers.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, SERVER, Actor
 from simulator.servers.namespace import Inode
-from simulator.servers.placement import extents
+from simulator.servers.placement import extents, is_instantiated
 
 NAMED_PER_SECOND = 50
 OPERATION_USEC = {"mknod": 1600, "open": 600, "close": 500, "unlink": 900}
@@ -92,7 +92,7 @@ class FlowFiles:
         assert inode.layout is not None
         try:
             reached = self._cluster.placement.reach(inode.layout, size)
-            if _objects(reached) > _objects(inode.layout):
+            if not is_instantiated(inode.layout, size):
                 self._mdt.changelog.add(RecordType.LAYOUT, time, inode.fid, SERVER)
             inode.layout = reached
             for piece in extents(reached, 0, size):
@@ -113,10 +113,6 @@ class FlowFiles:
             self._cluster.placement.release(inode.layout)
             inode.layout = None
         self._mdt.changelog.add(RecordType.UNLINK, time, inode.fid, actor, flags=1, parent=parent, name=inode.name)
-
-
-def _objects(layout: object) -> int:
-    return sum(len(part.objects) for part in getattr(layout, "components", ()))
 
 
 def _pool(inode: Inode) -> str:

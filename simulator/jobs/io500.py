@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod, sqrt
+from math import sqrt
+from statistics import geometric_mean
 from typing import Literal
 
 from lustre.layout.model import Component, Layout
@@ -54,18 +55,12 @@ def score(rates: Mapping[str, float]) -> Score | None:
     """The score of rates by phase: IOR in GiB/s, others in thousands of operations per second. None if one is missing.
 
     >>> rates = dict.fromkeys(BANDWIDTH_PHASES, 4.0) | dict.fromkeys(OPERATION_PHASES, 9.0)
-    >>> score(rates).total, score({"find": 1.0})
+    >>> round(score(rates).total, 9), score({"find": 1.0})
     (6.0, None)
     """
     if any(rates.get(phase, 0.0) <= 0.0 for phase in PHASES):
         return None
-    return Score(geometric_mean(rates[phase] for phase in BANDWIDTH_PHASES),
-                 geometric_mean(rates[phase] for phase in OPERATION_PHASES))  # fmt: skip
-
-
-def geometric_mean(values: Iterator[float]) -> float:
-    found = tuple(values)
-    return float(prod(found) ** (1 / len(found)))
+    return Score(*(geometric_mean(rates[phase] for phase in phases) for phases in (BANDWIDTH_PHASES, OPERATION_PHASES)))
 
 
 def score_of_counts(per_second: Mapping[str, float]) -> Score | None:

@@ -59,12 +59,11 @@ def _locks(cluster: Cluster) -> Iterator[tuple[str, str]]:
         held = sum(client.oscs[ost.index].locks for client in cluster.clients)
         yield f"{namespaces}/filter-{ost.name}_UUID/lock_count", f"{held}\n"
     for client in cluster.clients:
-        held_by = {osc.name: osc.locks for osc in client.oscs} | {mdc.name: mdc.locks for mdc in client.mdcs}
-        for name, locks in held_by.items():
-            yield f"{namespaces}/{name}/lock_count", f"{locks}\n"
-    for mdt in cluster.mdts:
-        held = sum(client.mdcs[mdt.index].locks for client in cluster.clients)
-        yield f"{namespaces}/mdt-{mdt.name}_UUID/lock_count", f"{held}\n"
+        for osc in client.oscs:
+            yield f"{namespaces}/{osc.name}/lock_count", f"{osc.locks}\n"
+    without = [mdc.name for client in cluster.clients for mdc in client.mdcs]  # locks of MDTs are not modelled
+    for name in (*without, *(f"mdt-{mdt.name}_UUID" for mdt in cluster.mdts)):
+        yield f"{namespaces}/{name}/lock_count", "0\n"
 
 
 _SYSFS = "sys/fs/lustre"

@@ -7,7 +7,6 @@ of those with a default may be left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from inspect import Parameter, signature
@@ -18,10 +17,7 @@ from pydantic import Field, TypeAdapter, create_model
 
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
-from simulator.engine import Steps
-from simulator.migration import Migration, Resync
 from simulator.ranges import NotNegative
-from simulator.servers.changelog import Actor
 from simulator.servers.health import Health
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
@@ -102,17 +98,6 @@ def changelog_deregistered(cluster: Cluster, target: str, user: str = "cl1") -> 
     _target(cluster, target, Mdt).changelog.deregister(user)
 
 
-def changelog_registered(cluster: Cluster, target: str) -> None:
-    """Register one more changelog user, with the next number: ``cl2``."""
-    _target(cluster, target, Mdt).changelog.register(cluster.now)
-
-
-def changelog_mask(cluster: Cluster, target: str, without: str) -> None:
-    """Set a changelog mask without one type of records, such as ``CLOSE``."""
-    log = _target(cluster, target, Mdt).changelog
-    log.set_mask([kind for kind in log.mask if kind.label != without])
-
-
 def changelog_gap(cluster: Cluster, target: str) -> None:
     """Lose the unread changelog records. The numbering continues."""
     _target(cluster, target, Mdt).changelog.forget()
@@ -137,15 +122,6 @@ def clock_jump(cluster: Cluster, seconds: float = 3600.0) -> None:
     cluster.epoch_ns += round(seconds * 1e9)
 
 
-def mover(cluster: Cluster, directory: str, pool: str, files: int = 100) -> None:
-    """Let a user migrate the files of a directory to a pool, one after the other."""
-    cluster.engine.spawn(_moves(cluster, directory, Layout((Component(pool=pool),), composite=False), files))
-
-
-def resync(cluster: Cluster, path: str) -> None:
-    cluster.start_lfs(Resync(path))
-
-
 def job(cluster: Cluster, job: str, set: Mapping[str, Any]) -> None:
     """Change fields of a running job. Its processes finish their calls and restart."""
     cluster.change(job, dict(set))
@@ -153,17 +129,6 @@ def job(cluster: Cluster, job: str, set: Mapping[str, Any]) -> None:
 
 def stop(cluster: Cluster, job: str) -> None:
     cluster.stop(job)
-
-
-def _moves(cluster: Cluster, directory: str, layout: Layout, files: int) -> Steps[None]:
-    client = cluster.clients[-1]
-    actor = Actor("lfs.1500", 1500, client.settings.nid)
-    with suppress(OSError):
-        for inode in list(cluster.namespace.lookup(directory).children.values())[:files]:
-            if not inode.is_directory:
-                moving = Migration(inode.path, layout).steps(client, actor, cluster.settings.costs.move_start_seconds)
-                with suppress(OSError):
-                    yield from moving
 
 
 def _recovered(cluster: Cluster, health: Health, began: float) -> None:
@@ -183,8 +148,7 @@ def _target(cluster: Cluster, name: str, kind: type[Target]) -> Target:
 
 _EVENTS: tuple[Callable[..., None], ...] = (
     slow, degraded, healthy, full, files, no_new_objects, gone, recovery, failover, changelog_deregistered,
-    changelog_registered, changelog_mask, changelog_gap, changelog_late, exporter_unreachable, drain_target, clock_jump,
-    mover, resync, job, stop,
+    changelog_gap, changelog_late, exporter_unreachable, drain_target, clock_jump, job, stop,
 )  # fmt: skip
 KINDS: Mapping[str, Callable[..., None]] = {event.__name__: event for event in _EVENTS}
 

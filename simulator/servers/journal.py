@@ -9,9 +9,8 @@ near each other go together.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import partial
 
-from simulator.devices.device import Device, DeviceTimeAccount, Io
+from simulator.devices.device import Device, Io
 from simulator.engine import Completion, Engine
 
 BLOCK_BYTES = 4096
@@ -28,23 +27,16 @@ BLOCKS_PER_CHECKPOINT_IO = 4
 class Journal:
     """Group commit on one device."""
 
-    def __init__(
-        self, engine: Engine, device: Device, position_bytes: int, home: Device | None = None,
-        account: DeviceTimeAccount | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, engine: Engine, device: Device, position_bytes: int, home: Device | None = None) -> None:
         self.commits = 0
         self._engine = engine
         self._device = device
-        self._account = account or DeviceTimeAccount()
         self._home_device = home or device
         """Device of the metadata: the target's own disks, even with an external journal."""
         self._position_bytes = position_bytes
         self._head_bytes = 0
         self._blocks: set[Hashable] = set()
         self._home: set[Hashable] = set()
-        self._changed_by: dict[str, int] = {}
-        self._home_changed_by: dict[str, int] = {}
-        """Changes by job: of the running transaction, and of those whose blocks are not home yet."""
         self._joined: list[Completion] = []
         self._running = False
         self._timer = False
@@ -52,13 +44,9 @@ class Journal:
         self._started_at = 0.0
         self._commit_seconds = 0.0
 
-    def change(self, *blocks: Hashable, job: str = "") -> None:
-        """Record changed metadata blocks. Each is written once per transaction and once per checkpoint.
-
-        The device time of ``job`` includes its share of the transaction.
-        """
+    def change(self, *blocks: Hashable) -> None:
+        """Record changed metadata blocks. Each is written once per transaction and once per checkpoint."""
         self._blocks.update(blocks)
-        self._changed_by[job] = self._changed_by.get(job, 0) + 1
         if not self._timer:
             self._timer = True
             self._engine.after(INTERVAL_SECONDS, self._interval)
@@ -92,18 +80,12 @@ class Journal:
         waiting, self._joined = self._joined, []
         blocks, self._blocks = self._blocks, set()
         self._home |= blocks
-        changed_by, self._changed_by = self._changed_by or {"": 1}, {}
-        for job, changes in changed_by.items():  # who changed the blocks also pays for their way home
-            self._home_changed_by[job] = self._home_changed_by.get(job, 0) + changes
-        # an external journal does not occupy the target's disks
-        serve = partial(self._account.book, changed_by) if self._device is self._home_device else None
-        self._write(BLOCK_BYTES * (1 + len(blocks)),
-                    lambda: self._write(BLOCK_BYTES, lambda: self._done(waiting), serve), serve)
+        self._write(BLOCK_BYTES * (1 + len(blocks)), lambda: self._write(BLOCK_BYTES, lambda: self._done(waiting)))
 
-    def _write(self, size_bytes: int, then: Callable[[], None], serve: Callable[[float], None] | None) -> None:
+    def _write(self, size_bytes: int, then: Callable[[], None]) -> None:
         position = self._position_bytes + self._head_bytes
         self._head_bytes = (self._head_bytes + size_bytes) % (64 << 20)
-        self._device.submit(Io(True, position, size_bytes, then, serve))
+        self._device.submit(Io(True, position, size_bytes, then))
 
     def _done(self, waiting: list[Completion]) -> None:
         self.commits += 1
@@ -117,8 +99,6 @@ class Journal:
     def _checkpoint(self) -> None:
         ios = min(-(-len(self._home) // BLOCKS_PER_CHECKPOINT_IO), CHECKPOINT_IOS_MAX)
         self._home.clear()
-        changed_by, self._home_changed_by = self._home_changed_by, {}
-        serve = partial(self._account.book, changed_by) if changed_by else None
         for number in range(ios):
             place = self._position_bytes // 2 + number * (1 << 20)
-            self._home_device.submit(Io(True, place, BLOCKS_PER_CHECKPOINT_IO * BLOCK_BYTES, lambda: None, serve))
+            self._home_device.submit(Io(True, place, BLOCKS_PER_CHECKPOINT_IO * BLOCK_BYTES, lambda: None))

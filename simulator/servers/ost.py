@@ -10,7 +10,6 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 from typing import TypeAlias
 
@@ -18,7 +17,7 @@ from lustre.fid import Fid
 from simulator import counters
 from simulator.counters import BrwStats, JobStats, Stats, microseconds
 from simulator.devices import DeviceSettings, build
-from simulator.devices.device import DelayedDevice, Device, DeviceTimeAccount, Io
+from simulator.devices.device import DelayedDevice, Device, Io
 from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSettings
 from simulator.engine import Completion, Engine, Steps
 from simulator.network import Rpc
@@ -126,7 +125,7 @@ class BulkService:
         blocks: tuple[tuple[str, int], ...] = (("inode", number // INODES_PER_BLOCK),)
         if store.grow(rpc.stored, first[0], last[0] + last[1]):
             blocks += ("extents", number), ("bitmap", rpc.stored.blocks.first // BITMAP_BYTES)
-        self._ost.journal.change(*blocks, job=rpc.job_id)
+        self._ost.journal.change(*blocks)
 
     def _count(self, rpc: Rpc, prepared_seconds: float) -> None:
         operation, unit = ("write", "write_bytes") if rpc.write else ("read", "read_bytes")
@@ -154,9 +153,8 @@ class BulkService:
                 self.brw.end(rpc.write, self._engine.now - began)
                 done.succeed()
 
-        serve = partial(self._ost.device_time.book, {rpc.job_id: 1})
         for place, size in runs:
-            self._ost.device.submit(Io(rpc.write, place, size, one_done, serve))
+            self._ost.device.submit(Io(rpc.write, place, size, one_done))
         return done
 
     def _count_service(self, waited_seconds: float) -> None:
@@ -185,9 +183,7 @@ class Ost:
             self.device = DelayedDevice(engine, self.device, queue_wait_seconds)
         self.store = ObjectStore(index, settings.capacity)
         log = build(engine, settings.journal_device) if settings.journal_device else self.device
-        self.device_time = DeviceTimeAccount()
-        """What each job took of the device, journal and checkpoints included; not of a journal device of its own."""
-        self.journal = Journal(engine, log, settings.capacity.size_bytes // 2, self.device, self.device_time)
+        self.journal = Journal(engine, log, settings.capacity.size_bytes // 2, self.device)
         self.stats = Stats(counters.OST_STATS, engine.now)
         self.jobs = JobStats(counters.OST_STATS)
         self.degraded = False
@@ -218,24 +214,21 @@ class Ost:
         yield seconds
         self.tally(job_id, "getattr", microseconds(seconds))
 
-    def create_object(self, job_id: str) -> StoredObject:
-        """Take a precreated object for a new file. MDTs request them in batches. The device time of a batch counts for
-        the job whose file needs it. In Lustre it counts for no job. The same holds for destroys below.
-        """
+    def create_object(self) -> StoredObject:
+        """Take a precreated object for a new file. MDTs request them in batches."""
         if self._precreated == 0:
             self._precreated = self.settings.precreate_batch
             number = self.store.created
-            self.journal.change(*(("inode", (number + i) // INODES_PER_BLOCK) for i in range(self._precreated)),
-                                job=job_id)
+            self.journal.change(*(("inode", (number + i) // INODES_PER_BLOCK) for i in range(self._precreated)))
             self.stats.tally("create", microseconds(self.jitter(0.004)))
         self._precreated -= 1
         return self.store.create()
 
-    def destroy_object(self, fid: Fid, job_id: str) -> None:
-        """Destroy the object of a file that a job deleted, and free its space."""
+    def destroy_object(self, fid: Fid) -> None:
+        """Destroy an object, and free its space."""
         stored = self.store.objects[fid]
         blocks = [("inode", fid.object_id // INODES_PER_BLOCK), ("bitmap", stored.blocks.first // BITMAP_BYTES)]
-        self.journal.change(*blocks, ("extents", fid.object_id), job=job_id)
+        self.journal.change(*blocks, ("extents", fid.object_id))
         self.store.destroy(fid)
         self.stats.tally("destroy", microseconds(self.jitter(0.002)))
 

@@ -59,24 +59,24 @@ class Placement:
         self._known: dict[str, tuple[int, list[Ost]]] = {}
         """By pool, the remaining uses of the list of OSTs with space, and the list."""
 
-    def create(self, template: Layout | None, job_id: str = "") -> Layout:
+    def create(self, template: Layout | None) -> Layout:
         """Make the layout of a new file, with objects in the first component only. Raises OSError ENOSPC, EINVAL."""
         self.check(template)
         template = template or NO_TEMPLATE
         empty = without_objects(template)
         first = min(part.extent_start for part in empty)
-        parts = self._with_objects(empty, [part.extent_start == first for part in empty], job_id)
+        parts = self._with_objects(empty, [part.extent_start == first for part in empty])
         state = "ro" if template.mirror_count > 1 else template.state
         generation = len(parts) if template.composite else 0
         return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)
 
-    def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None, job_id: str = "") -> Layout:
+    def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None) -> Layout:
         """Return the layout with objects for all components of a write up to an offset. Raises OSError ENOSPC. ``only``
         is the mirror that the write uses.
         """
         touched = {part.component_id for part in (only or layout).components}
         wanted = [part.component_id in touched and _missing(part, end_bytes) for part in layout.components]
-        parts = self._with_objects(layout.components, wanted, job_id)
+        parts = self._with_objects(layout.components, wanted)
         return replace(layout, components=tuple(parts), generation=layout.generation + 1)
 
     def check(self, template: Layout | None) -> None:
@@ -84,28 +84,28 @@ class Placement:
             if part.pool and part.pool not in self._pools:
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), part.pool)
 
-    def release(self, layout: Layout, job_id: str = "") -> None:
-        """Destroy the objects of a file that a job deleted, or of a layout that a migration replaced."""
+    def release(self, layout: Layout) -> None:
+        """Destroy the objects of a file that was deleted, or of a layout that a migration replaced."""
         for part in layout.components:
             for stripe in part.objects:
-                self._osts[stripe.ost_index].destroy_object(stripe.fid, job_id)
+                self._osts[stripe.ost_index].destroy_object(stripe.fid)
 
-    def _with_objects(self, parts: Sequence[Component], wanted: Sequence[bool], job_id: str) -> list[Component]:
+    def _with_objects(self, parts: Sequence[Component], wanted: Sequence[bool]) -> list[Component]:
         """Create the objects of wanted components. Raises OSError, and keeps none, when one fails."""
         done: list[Component] = []
         try:
             for part, needed in zip(parts, wanted, strict=True):
-                done.append(self._instantiated(part, job_id) if needed else part)
+                done.append(self._instantiated(part) if needed else part)
         except OSError:
             self.release(Layout(tuple(part for part, needed in zip(done, wanted, strict=False) if needed)))
             raise
         return done
 
-    def _instantiated(self, part: Component, job_id: str) -> Component:
+    def _instantiated(self, part: Component) -> Component:
         if part.on_mdt:
             return replace(part, stripe_count=0, flags=("init", *part.flags))
         targets = self._targets(part)
-        objects = tuple(StripeObject(ost.index, ost.create_object(job_id).fid) for ost in targets)
+        objects = tuple(StripeObject(ost.index, ost.create_object().fid) for ost in targets)
         return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, ost_list=(),
                        flags=("init", *part.flags), objects=objects)  # fmt: skip
 

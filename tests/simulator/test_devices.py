@@ -1,19 +1,16 @@
 """Disks, flash, RAID groups and the journals on them cost what they cost."""
 
-from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from itertools import count, repeat
 from random import Random
 
 import pytest
 
 from simulator.devices import DeviceSettings, build
-from simulator.devices.device import DeviceTimeAccount, Io
+from simulator.devices.device import Io
 from simulator.devices.flash import FlashSettings
 from simulator.devices.hdd import HddSettings
 from simulator.devices.raid import Raid, RaidSettings
-from simulator.devices.throttled import ThrottledSettings
 from simulator.engine import Engine
 from simulator.servers.journal import Journal
 
@@ -27,17 +24,16 @@ class Load:
     def __init__(self, settings: DeviceSettings) -> None:
         self.engine = Engine()
         self.device = build(self.engine, settings)
-        self.account = DeviceTimeAccount()
-        self.ios: Counter[str] = Counter()
-        """Done, by job."""
+        self.ios = 0
+        """Done."""
 
-    def keep(self, places: Iterator[int], size: int, *, write: bool = True, job: str = "ior.1") -> None:
-        """One I/O after the other of a job, at these places."""
+    def keep(self, places: Iterator[int], size: int, *, write: bool = True) -> None:
+        """One I/O after the other, at these places."""
         def done() -> None:
-            self.ios[job] += 1
-            self.keep(places, size, write=write, job=job)
+            self.ios += 1
+            self.keep(places, size, write=write)
 
-        self.device.submit(Io(write, next(places), size, done, partial(self.account.book, {job: 1})))
+        self.device.submit(Io(write, next(places), size, done))
 
 
 def scattered(seed: int, span: int = 4 << 40) -> Iterator[int]:
@@ -50,14 +46,14 @@ def test_a_disk_streams_at_its_bandwidth() -> None:
     load = Load(HDD)
     load.keep(count(0, MIB), MIB)
     load.engine.run_until(10)
-    assert load.ios.total() * MIB / 10 == pytest.approx(150e6, rel=0.02)
+    assert load.ios * MIB / 10 == pytest.approx(150e6, rel=0.02)
 
 
 def test_random_io_costs_a_seek_and_half_a_revolution_each() -> None:
     load = Load(HDD)
     load.keep(scattered(1), 4096)
     load.engine.run_until(10)
-    assert 60 < load.ios.total() / 10 < 130
+    assert 60 < load.ios / 10 < 130
 
 
 def test_a_deep_queue_lets_the_elevator_shorten_the_way() -> None:
@@ -67,7 +63,7 @@ def test_a_deep_queue_lets_the_elevator_shorten_the_way() -> None:
         deep.keep(scattered(number), 4096)
     shallow.engine.run_until(20)
     deep.engine.run_until(20)
-    assert deep.ios.total() > 1.2 * shallow.ios.total()
+    assert deep.ios > 1.2 * shallow.ios
 
 
 def test_two_streams_cost_seeks_between_them() -> None:
@@ -75,7 +71,7 @@ def test_two_streams_cost_seeks_between_them() -> None:
     load.keep(count(0, MIB), MIB)
     load.keep(count(1 << 40, MIB), MIB)
     load.engine.run_until(10)
-    assert 0.5 * 150e6 < load.ios.total() * MIB / 10 < 0.99 * 150e6
+    assert 0.5 * 150e6 < load.ios * MIB / 10 < 0.99 * 150e6
 
 
 @pytest.mark.parametrize(("settings", "streams", "size", "place", "most_seconds"), [
@@ -101,7 +97,7 @@ def test_flash_seeks_nothing_and_serves_many_at_once() -> None:
     for number in range(16):
         load.keep(scattered(number, 1 << 30), 4096)
     load.engine.run_until(1)
-    assert load.ios.total() > 30_000
+    assert load.ios > 30_000
 
 
 @pytest.mark.parametrize(("write", "share"), [(True, 0.5), (False, 1.0)])
@@ -112,27 +108,7 @@ def test_a_mirrored_volume_stores_each_write_twice(write: bool, share: float, si
         for _ in range(16):
             load.keep(repeat(0), size, write=write)
         load.engine.run_until(1.0)
-    assert mirrored.ios.total() / single.ios.total() == pytest.approx(share, rel=0.1)
-
-
-@pytest.mark.parametrize("settings", [HDD, FlashSettings(), RaidSettings(), ThrottledSettings(16 << 20, 40)],
-                         ids=["disk", "flash", "raid", "throttled"])
-def test_io_is_booked_for_no_more_time_than_a_busy_device_has(settings: DeviceSettings) -> None:
-    load = Load(settings)
-    for queue in range(4):
-        load.keep(count(queue << 32, 4 * MIB), 4 * MIB)
-    load.engine.run_until(10)
-    assert load.account.seconds["ior.1"] == pytest.approx(10, rel=0.1)
-
-
-def test_scattered_io_is_booked_for_its_seeks_and_a_stream_for_its_bytes() -> None:
-    load = Load(HDD)
-    load.keep(scattered(1), 4096, job="fio.1")
-    load.keep(count(0, MIB), MIB)
-    load.engine.run_until(10)
-    booked = load.account.seconds
-    assert booked["ior.1"] + booked["fio.1"] == pytest.approx(10, rel=0.01)
-    assert 0.005 < booked["fio.1"] / load.ios["fio.1"] < 0.02
+    assert mirrored.ios / single.ios == pytest.approx(share, rel=0.1)
 
 
 GROUP = RaidSettings()
@@ -211,16 +187,3 @@ def test_whoever_asks_during_a_commit_waits_for_the_next() -> None:
     assert first.done
     assert second.done
     assert log.commits == 2
-
-
-def test_jobs_pay_for_their_part_of_a_transaction() -> None:
-    engine, account = Engine(), DeviceTimeAccount()
-    device = build(engine, HddSettings())
-    log = Journal(engine, device, 1 << 30, account=account)
-    for number in range(3):
-        log.change(("inode", number), job="mdtest.1")
-    log.change(("inode", 9), job="ior.1")
-    log.commit()
-    engine.run_until(1.0)
-    assert account.seconds["mdtest.1"] == pytest.approx(3 * account.seconds["ior.1"])
-    assert sum(account.seconds.values()) > 0

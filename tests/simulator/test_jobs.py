@@ -235,16 +235,6 @@ def test_think_time_is_time_not_worked() -> None:
     assert rate(ran(disks(1, 1), idle), "piece") < 12 < rate(ran(disks(1, 1), busy), "piece")
 
 
-def test_creates_and_destroys_take_device_time_of_the_job_that_needs_them() -> None:
-    jobs = [SmallFileWriter(job_id="mdt.1", directory="/proj/in", keep=20, files_per_second=30.0)]
-    cluster = Cluster(recorded_test_bed(), jobs)
-    cluster.advance(40)
-    seconds = {job: sum(ost.device_time.seconds.get(job, 0.0) for ost in cluster.osts) for job in ("mdt.1", "")}
-    assert sum(ost.stats["destroy"].samples for ost in cluster.osts) > 100
-    assert seconds["mdt.1"] > 0
-    assert seconds[""] < 0.01 * seconds["mdt.1"]
-
-
 PUBLISHED = {
     # seed 003, a column each: IOR easy write, easy read, hard write, hard read (GiB/s); IOPS (k/s); mean, score
     "1SC20": ((37.56, 45.95, 2.77, 40.81), 232.69, 21.02, 69.93),
