@@ -93,7 +93,7 @@ def rewrite(path: str, text: str, release: tuple[int, int]) -> tuple[str, str]:
 
 PROCFS, SYSFS, DEBUGFS = "proc/fs/lustre/", "sys/fs/lustre/", "sys/kernel/debug/lustre/"
 _MOVED_PATHS = tuple((until, root, re.compile(what)) for until, root, what in (
-    ((2, 16), PROCFS, r"(?:osc|mdc)/[^/]+/(?:import|rpc_stats|state)"),
+    ((2, 16), PROCFS, r"(?:osc|mdc)/[^/]+/(?:import|rpc_stats)"),
     ((2, 16), PROCFS, r"(?:mdt|obdfilter)/[^/]+/recovery_status|obdfilter/[^/]+/stats"),
     ((2, 14), PROCFS, r"osd-\w+/[^/]+/brw_stats"),
     ((2, 12), PROCFS, r"osd-\w+/[^/]+/nonrotational"),

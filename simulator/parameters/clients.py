@@ -1,6 +1,4 @@
-"""Parameter files of clients: ``llite`` of each mount, ``osc`` and ``mdc`` of each connection with ``import`` and
-``state``.
-"""
+"""Parameter files of clients: ``llite`` of each mount, ``osc`` and ``mdc`` of each connection with ``import``."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from simulator.clients.osc import Osc
 from simulator.cluster import Cluster
 from simulator.counters import RPC_TABLES, Histogram
 from simulator.parameters.text import KernelClock, rows, stats_file, two_columns
-from simulator.servers.health import STATES_KEPT, Health
+from simulator.servers.health import Health
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
 
@@ -85,13 +83,6 @@ def state_of(health: Health) -> str:
     return "DISCONN" if health.gone else "REPLAY_WAIT" if health.away else "FULL"
 
 
-def state_file(clock: KernelClock, health: Health) -> str:
-    """Render a ``state`` file: the present state and the last 16 states."""
-    came = [(0.0, "CONNECTING"), (0.0, "FULL"), *health.history][-STATES_KEPT:]
-    lines = "".join(f" - [ {int(clock.seconds(time))}, {state} ]\n" for time, state in came)
-    return f"current_state: {state_of(health)}\nstate_history:\n{lines}"
-
-
 _EXTENTS_OFF = "disabled\n write anything to this file to activate, then '0' or 'disable' to deactivate\n"
 
 
@@ -127,7 +118,6 @@ def osc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
             yield f"{debugfs}/stats", stats_file(clock, osc.stats)
             yield f"{debugfs}/rpc_stats", _osc_rpc_stats(clock, osc)
             yield f"{debugfs}/import", _osc_import(cluster, client, osc)
-            yield f"{debugfs}/state", state_file(clock, osc.ost.health)
             yield f"{sysfs}/cur_dirty_bytes", f"{osc.dirty_bytes}\n"
             yield f"{sysfs}/cur_grant_bytes", "8437760\n"
             yield f"{sysfs}/max_rpcs_in_flight", f"{osc.settings.max_rpcs_in_flight}\n"
@@ -165,15 +155,6 @@ def rpc_table(title: str, sides: Sequence[Histogram], *, shift: int | None) -> s
     return text
 
 
-_MDC_NO_DATA = """
-read RPCs in flight:  0
-write RPCs in flight: 0
-pending write pages:  0
-pending read pages:   0
-"""
-_MDC_EMPTY_TABLES = (("pages per rpc  ", 1), ("rpcs in flight ", 1), ("offset         ", 0))
-
-
 def mdc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
@@ -189,13 +170,10 @@ def mdc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 
 def _mdc_rpc_stats(clock: KernelClock, mdc: Mdc) -> str:
+    """Render ``rpc_stats`` without the tables of reads and writes, which are empty."""
     text = clock.header(mdc.stats.start_time, 25, ":")
     text += f"modify_RPCs_in_flight:  {mdc.modifying_in_flight}\n"
     text += "\n\t\t\tmodify\nrpcs in flight        rpcs   %% cum %%\n"
     for number, (count, share, sum_share) in rows((mdc.modifying,)):
         text += f"{number}:\t\t{count:10} {share:3} {sum_share:3}\n"
-    text += _MDC_NO_DATA
-    for title, label in _MDC_EMPTY_TABLES:
-        text += f"\n\t\t\tread\t\t\twrite\n{title}       rpcs   %% cum %% |       rpcs   %% cum %%\n"
-        text += f"{label}:\t\t{0:10} {0:3} {0:3}   | {0:10} {0:3} {0:3}\n"
     return text

@@ -75,14 +75,14 @@ def no_new_objects(cluster: Cluster, target: str) -> None:
 
 
 def gone(cluster: Cluster, target: str) -> None:
-    cluster.target(target).health.leave(cluster.now)
+    cluster.target(target).health.leave()
 
 
 def recovery(cluster: Cluster, target: str, seconds: float = 30.0) -> None:
     """Restart a target: its clients reconnect."""
     health = cluster.target(target).health
     if not health.gone:
-        health.leave(cluster.now)
+        health.leave()
     health.recover(cluster.now, seconds)
     cluster.engine.after(seconds, _recovered, cluster, health, health.recovery_start)
 
@@ -122,15 +122,6 @@ def clock_jump(cluster: Cluster, seconds: float = 3600.0) -> None:
     cluster.epoch_ns += round(seconds * 1e9)
 
 
-def job(cluster: Cluster, job: str, set: Mapping[str, Any]) -> None:
-    """Change fields of a running job. Its processes finish their calls and restart."""
-    cluster.change(job, dict(set))
-
-
-def stop(cluster: Cluster, job: str) -> None:
-    cluster.stop(job)
-
-
 def _recovered(cluster: Cluster, health: Health, began: float) -> None:
     if health.recovery_start == began:  # the target did not fail again meanwhile
         health.recovered(cluster.now)
@@ -148,7 +139,7 @@ def _target(cluster: Cluster, name: str, kind: type[Target]) -> Target:
 
 _EVENTS: tuple[Callable[..., None], ...] = (
     slow, degraded, healthy, full, files, no_new_objects, gone, recovery, failover, changelog_deregistered,
-    changelog_gap, changelog_late, exporter_unreachable, drain_target, clock_jump, job, stop,
+    changelog_gap, changelog_late, exporter_unreachable, drain_target, clock_jump,
 )  # fmt: skip
 KINDS: Mapping[str, Callable[..., None]] = {event.__name__: event for event in _EVENTS}
 

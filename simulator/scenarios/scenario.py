@@ -38,7 +38,7 @@ with other values for some of their fields.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from typing import Annotated, Any, Literal
@@ -144,7 +144,7 @@ def parse(text: str) -> Scenario:
         wrong += [(("model",), f"flows have an even rate and one directory, so {key} needs events")
                   for key in _EVENTS_ONLY if any(getattr(job, key, 0) for job in jobs)]
     if cluster is not None and not wrong:
-        wrong += [*job_errors(jobs, cluster), *event_errors(happening, [job.job_id for job in jobs], cluster)]
+        wrong += [*job_errors(jobs, cluster), *event_errors(happening, cluster)]
     if wrong or cluster is None or costs is None:
         raise ScenarioError(wrong)
     return Scenario(found.title, found.teaches, found.seconds, replace(cluster, costs=costs), jobs, events=happening,
@@ -223,13 +223,11 @@ def job_errors(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[Mist
                        f"there is no pool {part.pool!r}, only {', '.join(cluster.pools) or 'none'}")
 
 
-def event_errors(wanted: Iterable[Event], names: Iterable[str], cluster: ClusterSettings) -> Iterator[Mistake]:
-    """Mistakes in events: unknown targets, jobs and pools."""
+def event_errors(wanted: Iterable[Event], cluster: ClusterSettings) -> Iterator[Mistake]:
+    """Unknown targets of events."""
     targets = {f"OST{index:04x}" for index in range(len(cluster.osts))}
     targets |= {f"MDT{index:04x}" for index in range(len(cluster.mdts))}
-    known: Mapping[str, Collection[str]] = {"target": targets, "job": {*names}, "pool": cluster.pools}
     for number, event in enumerate(wanted):
-        for key in event.values.keys() & known.keys():
-            name = event.values[key]
-            if (name.rpartition("-")[2] if key == "target" else name) not in known[key]:
-                yield ("event", number, key), f"there is no {key} {name!r}"
+        target = event.values.get("target")
+        if target is not None and target.rpartition("-")[2] not in targets:
+            yield ("event", number, "target"), f"there is no target {target!r}"

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from simulator.engine import Completion
 
-STATES_KEPT = 16
-
 
 class Health:
     """Health of one target. Requests to an absent target wait on their client and are sent again later."""
@@ -22,17 +20,14 @@ class Health:
         self.recovery_start = self.recovery_seconds = 0.0
         self.recoveries = 0
         self.window_seconds = 0.0
-        self.history: list[tuple[float, str]] = []
-        """Changes of connection state as in the clients' ``state`` files, with virtual seconds."""
 
     @property
     def away(self) -> bool:
         return self.gone or self.status == "RECOVERING"
 
-    def leave(self, now: float) -> None:
+    def leave(self) -> None:
         self.changing()
         self.gone = True
-        self._became(now, "DISCONN")
 
     def connected(self, clients: int, now: float) -> int:
         """Number of reconnected clients.
@@ -47,7 +42,6 @@ class Health:
         self.changing()
         self.gone = False
         self.window_seconds = window_seconds
-        self._became(now, "CONNECTING", "REPLAY", "REPLAY_LOCKS", "REPLAY_WAIT")
         self.status = "RECOVERING"
         self.recovery_start = now
 
@@ -58,11 +52,6 @@ class Health:
             self.status = "COMPLETE"
             self.recovery_seconds = now - self.recovery_start
             self.recoveries += 1
-        if self.history:
-            self._became(now, "RECOVER", "FULL")
         self.gone = False
         waiting, self.back = self.back, Completion()
         waiting.succeed()
-
-    def _became(self, now: float, *states: str) -> None:
-        self.history = [*self.history, *((now, state) for state in states)][-STATES_KEPT:]

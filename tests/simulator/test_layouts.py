@@ -99,7 +99,7 @@ def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale()
     again = layouts.with_synced_mirrors(layout)
     assert layouts.mirror_to_read(again, cluster.osts).components[0].pool == "flash"
     index = again.components[1].objects[0].ost_index
-    cluster.osts[index].health.leave(cluster.now)
+    cluster.osts[index].health.leave()
     assert layouts.mirror_to_read(again, cluster.osts).components[0].pool == "hdd"
 
 

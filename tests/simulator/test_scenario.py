@@ -72,7 +72,6 @@ def test_a_machine_is_described_in_tables() -> None:
     ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'\ntarget = 'OST0099'", "line 6: event 1.target: .*OST0099"),
     ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'\ntarget = 5", "line 6: event 1.target: must be a string"),
     ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'", "line 3: event 1.target: is missing"),
-    ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'stop'\njob = 'x'", "line 6: event 1.job: there is no job 'x'"),
     ("[[job]]\nkind='ls'\n[cluster]\nfsname = '../..'\n[[cluster.ost]]\ndevice.kind='flash'", "line 4: cluster.fsname"),
     ("[[job]]\nkind='ls'\n[cluster]\n[[cluster.ost]]\npool = '../x'\ndevice.kind='flash'", "line 5: .*ost 1.pool"),
     ("model = 'clay'\n[[job]]\nkind = 'ls'", "line 1: model: must be 'events' or 'flows', not 'clay'"),

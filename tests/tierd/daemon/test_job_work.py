@@ -103,13 +103,13 @@ def test_no_move_begins_ten_seconds_after_the_neighbour_has_gone_though_a_cycle_
 def test_a_neighbour_that_returns_gets_its_moves_back(at: World) -> None:
     """As between two phases, the second of which reads the files again."""
     at.run(until=at.cluster.now + 10)
-    at.cluster.change(KEPT_FILES.job_id, {"files_per_second": 0.001, "rereads_per_second": 0.001})
+    at.cluster.change(KEPT_FILES.job_id, files_per_second=0.001, rereads_per_second=0.001)
     at.run_until_said("waiting moves: mdt_small.1001 has stopped", before=at.cluster.now + 15)
     moved = moves_done(at)
     at.run(until=at.cluster.now + 20)
     assert moves_done(at) == moved
-    at.cluster.change(KEPT_FILES.job_id, {"files_per_second": KEPT_FILES.files_per_second,
-                                          "rereads_per_second": KEPT_FILES.rereads_per_second})
+    at.cluster.change(KEPT_FILES.job_id, files_per_second=KEPT_FILES.files_per_second,
+                      rereads_per_second=KEPT_FILES.rereads_per_second)
     at.run(until=at.cluster.now + 30)
     assert moves_done(at) > moved + 3
 
