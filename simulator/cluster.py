@@ -30,7 +30,7 @@ from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode, Namespace
 from simulator.servers.ost import Ost
-from simulator.servers.placement import Placement, extents
+from simulator.servers.placement import Placement, bytes_on_mdt, extents
 from simulator.servers.tbf import Tbf
 from simulator.settings import ClusterSettings, ExporterLoad
 
@@ -164,9 +164,8 @@ class Cluster:
         stored = [0] * len(self.mdts)
         with self.lock:
             for inode in self.namespace.files():
-                first = inode.layout.components[0] if inode.layout is not None else None
-                if first is not None and first.on_mdt:
-                    stored[inode.mdt_index] += min(inode.size_bytes, first.extent_end or inode.size_bytes)
+                if inode.layout is not None:
+                    stored[inode.mdt_index] += bytes_on_mdt(inode.layout, 0, inode.size_bytes)
         return stored
 
     # Files and jobs

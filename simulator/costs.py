@@ -34,8 +34,6 @@ class CallCosts:
     """If false, calls return at once without a request, and moves take only their I/O and ``move_start_seconds``."""
     processors: NotNegative = 0.0
     """Processors of the node, shared with its jobs. 0: an unlimited node of its own."""
-    call_seconds: NotNegative = 0.0
-    """Extra delay of each system call to a target, for a slow path."""
     call_processor_seconds: NotNegative = 0.0
     """Processor time of one system call, on its way to the target and back."""
     attributes_cached: bool = False

@@ -199,9 +199,6 @@ class JobStats:
         self._entries: dict[str, JobEntry] = {}
         self._cleaned_up: set[str] = set()
 
-    def tally(self, job_id: str, name: str, value: int, now: float) -> None:
-        self.bulk(job_id, name, 1, value, now)
-
     def bulk(self, job_id: str, name: str, samples: int, value: int, now: float) -> None:
         """Count operations of a job. An empty job id is not counted."""
         if job_id and samples > 0 and (entry := self._entry(job_id, now)) is not None:

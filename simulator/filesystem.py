@@ -86,7 +86,7 @@ class Calls:
     def take_records(self, records: int, walked: int = 0) -> None:
         """Process a number of changelog records, after a walk over uncleared ones."""
         seconds = self._costs.call_processor_seconds + records * self._costs.record_processor_seconds
-        self._take(self._computing(self._costs.call_seconds + walked * self._costs.kept_record_seconds, seconds))
+        self._take(self._computing(walked * self._costs.kept_record_seconds, seconds))
 
     def read_counters(self) -> None:
         self._take(self._computing(self._costs.look_seconds, self._costs.look_processor_seconds))
@@ -100,13 +100,10 @@ class Calls:
         if ended.error is not None:
             raise ended.error
 
-    def _call(self) -> Steps[None]:
-        return self._computing(self._costs.call_seconds, self._costs.call_processor_seconds)
-
     def _requests(self, mdt_index: int, requests: Iterable[str]) -> Steps[None]:
         mdc = self._cluster.clients[0].mdcs[mdt_index]
         for request in requests:
-            yield from self._call()
+            yield from self._computing(0.0, self._costs.call_processor_seconds)
             yield from self._answering(mdc.mdt)
             yield from mdc.ask(request, CALLER)
 
@@ -119,7 +116,7 @@ class Calls:
         yield NETWORK_SECONDS + GLIMPSE_USEC / 1e6
 
     def _statfs(self) -> Steps[None]:
-        yield from self._call()
+        yield from self._computing(0.0, self._costs.call_processor_seconds)
         yield NETWORK_SECONDS
         for ost in self._cluster.osts:
             if not ost.health.away:

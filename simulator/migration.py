@@ -210,11 +210,12 @@ class Resync(Copy):
         inode.migrating, inode.lease_broken = True, False
         try:
             yield from open_with_lease(client, inode, actor)
-            for parts in _stale_mirrors(inode.layout):
+            assert inode.layout is not None
+            for parts in filter(layouts.is_stale, mirrors(inode.layout)):
                 yield from self._copy(client, actor, inode, parts)
             yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
             check_movable(inode)
-            if inode.layout is not None and inode.layout.mirror_count > 1:
+            if inode.layout.mirror_count > 1:
                 inode.layout = layouts.with_synced_mirrors(inode.layout)
             client.record(RecordType.RESYNC, inode, actor)
         finally:
@@ -230,7 +231,3 @@ class Resync(Copy):
         whole = tuple(new.get(part.component_id, part) for part in inode.layout.components)
         inode.layout = replace(inode.layout, components=whole)
         yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), shadow, self)
-
-
-def _stale_mirrors(layout: Layout | None) -> list[tuple[Component, ...]]:
-    return [parts for parts in mirrors(layout) if layouts.is_stale(parts)] if layout is not None else []

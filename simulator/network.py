@@ -35,15 +35,7 @@ class Rpc:
             return False
         self.fragments = merged_fragments([*self.fragments, *other.fragments])
         self.size_bytes += other.size_bytes
-        self.done.then(other.finish_with)
         return True
-
-    def finish_with(self, done: Completion) -> None:
-        """Complete this RPC when the RPC that it was merged into has its answer."""
-        if done.error is None:
-            self.done.succeed()
-        else:
-            self.done.fail(done.error)
 
 
 def merged_fragments(fragments: list[Fragment]) -> list[Fragment]:

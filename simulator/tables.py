@@ -126,11 +126,6 @@ def prepared(value: Any, key: str = "") -> Any:
     return value
 
 
-def changed(job: Job, values: Mapping[str, Any], where: Place, wrong: list[Mistake]) -> Job | None:
-    """A job with other values of some fields. Returns None for bad values, and adds the mistakes to ``wrong``."""
-    return read(JOB, {**JOB.dump_python(job), **values}, where, wrong)
-
-
 @dataclass(frozen=True, slots=True)
 class _OstTable(OstSettings):
     count: AtLeastOne = 1
@@ -158,8 +153,6 @@ class _ClusterTable(BaseModel):
     client: _ClientTable = _ClientTable()
     release: Annotated[str, Field(pattern=f"^({'|'.join(map(re.escape, RELEASES))})$")] = "2.17"
     fsname: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,8}$")] = _USUAL.fsname
-    nid: str = _USUAL.nid
-    epoch_seconds: int = _USUAL.epoch_seconds
     partitions: AtLeastOne = 1
 
 
@@ -184,8 +177,7 @@ def cluster_from(table: Mapping[str, Any], wrong: list[Mistake]) -> ClusterSetti
             replace(client, instance=f"ff11{number:012x}", nid=f"10.1.{number // 250}.{number % 250 + 2}@o2ib",
                     mount_point=client.mount_point if number == 0 else f"{client.mount_point}{number + 1}")
             for number in range(client.count)),
-        nid=described.nid, version=RELEASES[described.release], epoch_seconds=described.epoch_seconds,
-        partitions=described.partitions)
+        version=RELEASES[described.release], partitions=described.partitions)
 
 
 def _sized(ost: Any) -> Any:

@@ -251,10 +251,7 @@ class DataPath:
         mount.stats.tally("fsync", mount.since(began))
 
     def window(self, handle: FileHandle) -> ReadAheadWindow:
-        def fetch(start: int, size: int) -> Completion:
-            return self._fetch(handle, start, size, direct=False)
-
-        return ReadAheadWindow(self._mount.read_ahead, fetch, handle.inode.fid)
+        return ReadAheadWindow(self._mount.read_ahead, partial(self._fetch, handle, direct=False), handle.inode.fid)
 
     def _write_part(self, handle: FileHandle, offset: int, size: int, *, direct: bool) -> Steps[None]:
         mount, inode = self._mount, handle.inode
@@ -307,8 +304,7 @@ class DataPath:
         # another process may have made the objects meanwhile
         if inode.layout is not None and not is_instantiated(layouts.mirror_to_write(inode.layout, self._osts), end):
             only = layouts.mirror_to_write(inode.layout, self._osts)
-            component_end = self._component_end(inode.layout, offset, end)
-            inode.layout = self._mount.servers.placement.reach(inode.layout, component_end, only)
+            inode.layout = self._mount.servers.placement.reach(inode.layout, offset + 1, only)
             inode.lease_broken = True
             self._record(handle, RecordType.LAYOUT)
         ready = self._ready_up_to(inode.layout, offset, end)
@@ -325,12 +321,6 @@ class DataPath:
         inode = handle.inode
         known = inode.parent if self._mount.rng.random() < 0.5 else None  # the MDT does not always know the parent
         self._mount.record(kind, inode, SERVER, parent=known)
-
-    def _component_end(self, layout: Layout, offset: int, end: int) -> int:
-        for part in layouts.mirror_to_write(layout, self._osts).components:
-            if part.extent_start <= offset and (part.extent_end is None or offset < part.extent_end):
-                return end if part.extent_end is None else min(end, part.extent_end)
-        return end
 
     def _ready_up_to(self, layout: Layout | None, offset: int, end: int) -> int:
         """End of the range from an offset whose components have objects."""

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from simulator import counters
-from simulator.counters import Histogram, Stats, microseconds
+from simulator.counters import PAGE_BYTES, Histogram, Stats, microseconds
 from simulator.engine import Completion, Engine, Steps, gather
 from simulator.network import NetworkAdapter, Rpc
 from simulator.servers.objects import StoredObject
 from simulator.servers.ost import Ost
-
-PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +81,8 @@ class Osc:
     def _add(self, rpc: Rpc, size_bytes_max: int) -> Completion:
         for known in self._gathering:  # contiguous or not: one RPC holds several fragments
             if known.merge(rpc, size_bytes_max):
-                break
-        else:
-            self._gathering.append(rpc)
+                return known.done
+        self._gathering.append(rpc)
         return rpc.done
 
     def _unplug(self) -> None:

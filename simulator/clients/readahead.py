@@ -13,10 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simulator import counters
-from simulator.counters import Stats
+from simulator.counters import PAGE_BYTES, Stats
 from simulator.engine import Completion, Engine, Steps, gather
 
-PAGE_BYTES = 4096
 PAGES_KEPT = 1 << 16
 STRIDES_SEEN_MIN = 2
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from simulator.engine import Engine
 
@@ -20,14 +19,15 @@ class Io:
     queued_at: float = 0.0
 
 
-class Device(Protocol):
+class Device:
     """Takes I/Os and completes each when it is stored or read."""
 
     def submit(self, io: Io) -> None:
         """Queue one I/O."""
+        raise NotImplementedError
 
 
-class Disks:
+class Disks(Device):
     """A device that is not in front of another. Faults change its speed."""
 
     def __init__(self, engine: Engine) -> None:
@@ -39,16 +39,12 @@ class Disks:
         """Number of I/Os that wait or are in progress."""
         self._engine = engine
 
-    def submit(self, io: Io) -> None:
-        """Queue one I/O."""
-        raise NotImplementedError
-
     def _finish(self, io: Io) -> None:
         self.queued -= 1
         io.done()
 
 
-class DelayedDevice:
+class DelayedDevice(Device):
     """Delays each I/O by the wait behind flows, then submits it to the device."""
 
     def __init__(self, engine: Engine, device: Device, wait_seconds: Callable[[], float]) -> None:

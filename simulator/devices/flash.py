@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from simulator.devices.device import Disks, Io
+from simulator.devices.device import Device, Disks, Io
 from simulator.engine import Engine
 
 
@@ -71,7 +71,7 @@ class AcceleratorSettings:
     """Share of the flash in use below which a write-back waits for idle disks."""
 
 
-class Accelerator:
+class Accelerator(Device):
     """Stores small I/O on flash and passes large I/O to the disks."""
 
     def __init__(self, engine: Engine, disks: Disks, settings: AcceleratorSettings) -> None:

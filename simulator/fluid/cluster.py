@@ -22,12 +22,6 @@ from simulator.servers.namespace import Inode
 from simulator.servers.ost import Ost
 from simulator.settings import ClusterSettings
 
-
-def opens_for_writing(job: Job) -> bool:
-    """Whether a job has its large files open for writing while it runs."""
-    return isinstance(job, (StreamingWriter, RandomWriter)) or (isinstance(job, SharedFile) and job.write)
-
-
 REBALANCE_SECONDS = 10.0
 """Interval at which flows are balanced again, for gradual changes such as moved files."""
 SETTLE_SECONDS = 0.25
@@ -106,7 +100,7 @@ class FluidCluster(Cluster):
     def _start(self, job: Job) -> None:
         self.about_to_change()
         self._jobs[job.job_id] = job
-        if opens_for_writing(job):
+        if isinstance(job, StreamingWriter | RandomWriter) or (isinstance(job, SharedFile) and job.write):
             files = self._written[job.job_id] = [self.namespace.lookup(path) for path, _ in job.files()]
             for inode in files:
                 inode.writers += 1

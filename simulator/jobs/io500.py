@@ -52,20 +52,16 @@ class Score:
 
 
 def score(rates: Mapping[str, float]) -> Score | None:
-    """The score of rates by phase: IOR in GiB/s, others in thousands of operations per second. None if one is missing.
+    """The score of rates by phase: MiB/s for IOR, operations per second for others. None if one is missing.
 
-    >>> rates = dict.fromkeys(BANDWIDTH_PHASES, 4.0) | dict.fromkeys(OPERATION_PHASES, 9.0)
+    >>> rates = dict.fromkeys(BANDWIDTH_PHASES, 4096.0) | dict.fromkeys(OPERATION_PHASES, 9000.0)
     >>> round(score(rates).total, 9), score({"find": 1.0})
     (6.0, None)
     """
     if any(rates.get(phase, 0.0) <= 0.0 for phase in PHASES):
         return None
-    return Score(*(geometric_mean(rates[phase] for phase in phases) for phases in (BANDWIDTH_PHASES, OPERATION_PHASES)))
-
-
-def score_of_counts(per_second: Mapping[str, float]) -> Score | None:
-    """The score of what :class:`Io500` counts: MiB/s for IOR, operations per second for others."""
-    return score({phase: rate / (1024 if phase in BANDWIDTH_PHASES else 1000) for phase, rate in per_second.items()})
+    return Score(*(geometric_mean(rates[phase] / unit for phase in phases)
+                   for phases, unit in ((BANDWIDTH_PHASES, 1024), (OPERATION_PHASES, 1000))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,40 +94,30 @@ class Io500(DirectoryJob):
         )
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        yield from (_Process(self, run, run.rank * self.threads + thread).steps() for thread in range(self.threads))
+        yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
 
-
-class _Process:
-    def __init__(self, job: Io500, run: Run, number: int) -> None:
-        self._job = job
-        self._run = run
-        self._number = number
-        self._members = job.nodes * job.threads
-        self._other = (number + job.threads) % self._members
-        """Process on the next node, whose files this one reads."""
-
-    def steps(self) -> Steps[None]:
+    def _process(self, run: Run, number: int) -> Steps[None]:
         """All phases, each of which begins when every process has ended the one before."""
-        run, team = self._run, self._run.team
         for phase in PHASES:
-            yield team.barrier(phase, self._members)
-            team.begin(phase, run.now)
-            program, _, rest = phase.partition("-")
-            if program == "find":
-                yield from self._find()
-                continue
-            kind, _, what = rest.partition("-")
-            yield from (self._ior if program == "ior" else self._mdtest)(phase, kind, what)
+            yield run.team.barrier(phase, self.nodes * self.threads)
+            run.team.begin(phase, run.now)
+            if phase == "find":
+                yield from self._find(run, number)
+            else:
+                yield from (self._ior if phase in BANDWIDTH_PHASES else self._mdtest)(run, number, phase)
 
-    def _ior(self, phase: str, kind: str, what: str) -> Steps[None]:
-        run, data = self._run, self._run.client.data
-        writes = what == "write"
-        call = data.write if writes else data.read
-        handle = yield from self._opened(kind, writes)
-        for offset, size in self._pieces(kind, self._number if writes else self._other):
+    def _other(self, number: int) -> int:
+        """Process on the next node, whose files this one reads."""
+        return (number + self.threads) % (self.nodes * self.threads)
+
+    def _ior(self, run: Run, number: int, phase: str) -> Steps[None]:
+        data, hard, writes = run.client.data, "hard" in phase, phase.endswith("write")
+        owner = number if writes else self._other(number)
+        handle = yield from self._opened(run, owner, hard=hard, writes=writes)
+        for offset, size in self._pieces(owner, hard):
             if not run.active:
                 break
-            yield from call(handle, offset, size, direct=False)
+            yield from (data.write if writes else data.read)(handle, offset, size, direct=False)
             run.count_bytes(size)
             run.team.count(phase, run.now, size / MIB)
         if writes:
@@ -139,41 +125,36 @@ class _Process:
             run.team.count(phase, run.now, 0)  # the phase ends when its bytes are stored
         yield from run.client.close(handle)
 
-    def _opened(self, kind: str, writes: bool) -> Steps[FileHandle]:
-        run, client = self._run, self._run.client
-        folder = run.lookup(f"{self._job.directory}/ior-{kind}")
-        name = "file" if kind == "hard" else f"file.{self._number if writes else self._other}"
-        if writes and (kind == "easy" or self._number == 0):
-            handle = yield from client.create(folder, name, run.actor)
-            if kind == "hard":
+    def _opened(self, run: Run, owner: int, *, hard: bool, writes: bool) -> Steps[FileHandle]:
+        folder = run.lookup(f"{self.directory}/ior-{'hard' if hard else 'easy'}")
+        name = "file" if hard else f"file.{owner}"
+        if writes and (owner == 0 or not hard):
+            handle = yield from run.client.create(folder, name, run.actor)
+            if hard:
                 run.team.reached("hard file").succeed()
             return handle
-        if kind == "hard":
+        if hard:
             yield run.team.reached("hard file")
-        return (yield from client.open(folder.children[name], run.actor, write=writes))
+        return (yield from run.client.open(folder.children[name], run.actor, write=writes))
 
-    def _pieces(self, kind: str, owner: int) -> Iterator[tuple[int, int]]:
-        job = self._job
-        if kind == "easy":
-            return ((offset, job.call_bytes) for offset in range(0, job.easy_bytes, job.call_bytes))
-        return (((turn * self._members + owner) * HARD_PIECE_BYTES, HARD_PIECE_BYTES)
-                for turn in range(job.pieces_each))  # fmt: skip
+    def _pieces(self, owner: int, hard: bool) -> Iterator[tuple[int, int]]:
+        if not hard:
+            return ((offset, self.call_bytes) for offset in range(0, self.easy_bytes, self.call_bytes))
+        members = self.nodes * self.threads
+        return (((turn * members + owner) * HARD_PIECE_BYTES, HARD_PIECE_BYTES) for turn in range(self.pieces_each))
 
-    def _mdtest(self, phase: str, kind: str, what: str) -> Steps[None]:
-        job, run = self._job, self._run
-        client, files = run.client, run.team.files
-        base = self._members if kind == "hard" else 0
-        slot = self._number + base
-        size, place = (HARD_FILE_BYTES, "mdtest-hard") if kind == "hard" else (0, f"mdtest-easy/d{self._number}")
+    def _mdtest(self, run: Run, number: int, phase: str) -> Steps[None]:
+        client, files, hard, what = run.client, run.team.files, "hard" in phase, phase.rpartition("-")[2]
+        base = self.nodes * self.threads if hard else 0
+        size, place = (HARD_FILE_BYTES, "mdtest-hard") if hard else (0, f"mdtest-easy/d{number}")
         if what == "write":
-            files[slot] = []
-        theirs = files[slot] if what in {"write", "delete"} else files[base + self._other]
-        for turn in range(job.hard_files_each if kind == "hard" else job.easy_files_each):
+            files[number + base] = []
+        theirs = files[base + (number if what in {"write", "delete"} else self._other(number))]
+        for turn in range(self.hard_files_each if hard else self.easy_files_each):
             if not run.active:
                 return
             if what == "write":
-                name = f"f.{self._number}.{turn}"
-                files[slot].append((yield from run.make_file(f"{job.directory}/{place}", name, size)))
+                theirs.append((yield from run.make_file(f"{self.directory}/{place}", f"f.{number}.{turn}", size)))
             elif what == "stat":
                 theirs[turn].data_lock = -1  # another node reads: no lock is left of the writer's
                 yield from client.getattr(theirs[turn], run.actor)
@@ -181,14 +162,13 @@ class _Process:
                 yield from client.unlink(theirs[turn], run.actor)
             else:
                 handle = yield from client.open(theirs[turn], run.actor)
-                run.count_bytes((yield from run.client.data.read(handle, 0, size, direct=True)))
+                run.count_bytes((yield from client.data.read(handle, 0, size, direct=True)))
                 yield from client.close(handle)
             run.count_operation(phase)
 
-    def _find(self) -> Steps[None]:
+    def _find(self, run: Run, number: int) -> Steps[None]:
         """Look at a part of all directories, as the parallel find of IO500: every name is stat'ed once."""
-        job, run = self._job, self._run
-        for place, _ in job.directories()[self._number::self._members]:
+        for place, _ in self.directories()[number::self.nodes * self.threads]:
             yield from stat_files(run, run.lookup(place), "find")
             if not run.active:
                 return

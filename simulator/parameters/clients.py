@@ -9,7 +9,7 @@ from simulator.clients.mdc import Mdc
 from simulator.clients.osc import Osc
 from simulator.cluster import Cluster
 from simulator.counters import RPC_TABLES, Histogram
-from simulator.parameters.text import KernelClock, rows, stats_file, two_columns
+from simulator.parameters.text import KernelClock, rows, stats_file
 from simulator.servers.health import Health
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
@@ -150,9 +150,19 @@ def _osc_rpc_stats(clock: KernelClock, osc: Osc) -> str:
 def rpc_table(title: str, sides: Sequence[Histogram], *, shift: int | None) -> str:
     """Render one table for reads and writes. Labels are bucket numbers, or powers of two shifted by ``shift``."""
     text = f"\n\t\t\tread\t\t\twrite\n{title}   % cum % |       {title.rsplit(maxsplit=1)[-1]}   % cum %\n"
-    for number, cells in rows(sides, first=1 if shift is None else 0):
-        text += two_columns(number if shift is None else (1 << number) >> shift, cells)
+    for number, (r, rp, rc, w, wp, wc) in rows(sides, first=1 if shift is None else 0):
+        label = number if shift is None else (1 << number) >> shift
+        text += f"{label}:\t\t{r:10} {rp:3} {rc:3}   | {w:10} {wp:3} {wc:3}\n"
     return text
+
+
+_MDC_NO_DATA = """
+read RPCs in flight:  0
+write RPCs in flight: 0
+pending write pages:  0
+pending read pages:   0
+"""
+_MDC_EMPTY_TABLES = (("pages per rpc  ", 1), ("rpcs in flight ", 1), ("offset         ", 0))
 
 
 def mdc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
@@ -170,10 +180,13 @@ def mdc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 
 def _mdc_rpc_stats(clock: KernelClock, mdc: Mdc) -> str:
-    """Render ``rpc_stats`` without the tables of reads and writes, which are empty."""
     text = clock.header(mdc.stats.start_time, 25, ":")
     text += f"modify_RPCs_in_flight:  {mdc.modifying_in_flight}\n"
     text += "\n\t\t\tmodify\nrpcs in flight        rpcs   %% cum %%\n"
     for number, (count, share, sum_share) in rows((mdc.modifying,)):
         text += f"{number}:\t\t{count:10} {share:3} {sum_share:3}\n"
+    text += _MDC_NO_DATA
+    for title, label in _MDC_EMPTY_TABLES:
+        text += f"\n\t\t\tread\t\t\twrite\n{title}       rpcs   %% cum %% |       rpcs   %% cum %%\n"
+        text += f"{label}:\t\t{0:10} {0:3} {0:3}   | {0:10} {0:3} {0:3}\n"
     return text

@@ -78,18 +78,15 @@ def target_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 
 def client_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    per_target = {target.name: _sizes_of(target) for target in cluster.targets}
-    parts = [per_target[ost.name] for ost in cluster.osts]
+    parts = [_sizes_of(ost) for ost in cluster.osts]
     whole = {name: sum(part[name] for part in parts) for name in parts[0]}
     whole["filestotal"] = sum(mdt.settings.capacity.inodes for mdt in cluster.mdts)
     whole["filesfree"] = sum(mdt.inodes_free for mdt in cluster.mdts)
     for client in cluster.clients:
         suffix = client.settings.instance
         yield from _under(f"{_SYSFS}/llite/{cluster.settings.fsname}-{suffix}", whole)
-        for osc in client.oscs:
-            yield from _under(f"{_SYSFS}/osc/{osc.name}", per_target[osc.ost.name])
-        for mdc in client.mdcs:
-            yield from _under(f"{_SYSFS}/mdc/{mdc.name}", per_target[mdc.mdt.name])
+        for osc, sizes in zip(client.oscs, parts, strict=True):
+            yield from _under(f"{_SYSFS}/osc/{osc.name}", sizes)
 
 
 def _sizes_of(target: Ost | Mdt) -> dict[str, int]:

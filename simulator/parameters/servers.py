@@ -20,8 +20,7 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 def job_stats_file(clock: KernelClock, jobs: JobStats, now: float) -> str:
     """Render ``job_stats``; only the heading without jobs."""
-    entries = jobs.entries(now)
-    return "job_stats:\n" + "".join(job_block(clock, entry) for entry in entries) if entries else "job_stats:\n"
+    return "job_stats:\n" + "".join(job_block(clock, entry) for entry in jobs.entries(now))
 
 
 def quoted(job_id: str) -> str:
@@ -46,7 +45,8 @@ def _line(name: str, counter: Counter, histogram: Histogram | None) -> str:
         return _unused_line(name, counter.unit, histogram is not None)
     text = _numbers(name, counter)
     if histogram is not None:
-        text += f", hist: {{ {_buckets(histogram)} }}"
+        buckets = ", ".join(f"{size_label(number)}: {count}" for number, count in enumerate(histogram.buckets) if count)
+        text += f", hist: {{ {buckets} }}"
     return text + " }\n"
 
 
@@ -61,10 +61,6 @@ def _numbers(name: str, counter: Counter) -> str:
 def _unused_line(name: str, unit: str, has_histogram: bool) -> str:
     """Line of a counter without samples. Most operations of most jobs never happen."""
     return _numbers(name, Counter(unit, 0)) + (", hist: {  }" if has_histogram else "") + " }\n"
-
-
-def _buckets(histogram: Histogram) -> str:
-    return ", ".join(f"{size_label(number)}: {count}" for number, count in enumerate(histogram.buckets) if count)
 
 
 def size_label(bucket: int) -> str:

@@ -22,7 +22,8 @@ class KernelClock:
 
     def header(self, start_time: float, width: int, colon: str = "", indent: str = "") -> str:
         names = ("snapshot_time", "start_time", "elapsed_time")
-        values = (self.instant(self.now), self.instant(start_time), span(self.now - start_time))
+        elapsed = _nanoseconds(round((self.now - start_time) * NANOSECONDS))
+        values = (self.instant(self.now), self.instant(start_time), elapsed)
         lines = zip(names, values, strict=True)
         return "".join(f"{indent}{name + colon:<{width}} {value} secs.nsecs\n" for name, value in lines)
 
@@ -31,15 +32,6 @@ class KernelClock:
 
     def seconds(self, time: float) -> float:
         return self.epoch_ns / NANOSECONDS + time
-
-
-def span(seconds: float) -> str:
-    """Format a duration as the kernel prints it.
-
-    >>> span(518.5)
-    '518.500000000'
-    """
-    return _nanoseconds(round(seconds * NANOSECONDS))
 
 
 def _nanoseconds(value: int) -> str:
@@ -78,8 +70,3 @@ def rows(columns: Sequence[Histogram], first: int = 0) -> Iterable[tuple[int, li
         yield number, cells
         if sums == totals:
             return
-
-
-def two_columns(label: int | str, cells: Sequence[int]) -> str:
-    r, rp, rc, w, wp, wc = cells
-    return f"{label}:\t\t{r:10} {rp:3} {rc:3}   | {w:10} {wp:3} {wc:3}\n"

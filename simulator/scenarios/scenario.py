@@ -40,7 +40,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
@@ -53,8 +53,9 @@ from simulator.jobs import Job
 from simulator.ranges import Positive
 from simulator.scenarios.events import Event, event_from, schedule
 from simulator.settings import ClusterSettings, measured_test_bed, recorded_test_bed
-from simulator.tables import JOB, STRICT, Mistake, Place, changed, cluster_from, read, sentence
+from simulator.tables import JOB, STRICT, Mistake, Place, cluster_from, read, sentence
 
+LIBRARY = Path(__file__).parent
 _EVENTS_ONLY = ("directories_count", "burst_seconds", "build_up_seconds")
 """Fields of jobs that the model of flows does not have."""
 _MODELS: Mapping[str, type[Cluster]] = {"events": Cluster, "flows": FluidCluster}
@@ -156,8 +157,7 @@ def library(name: str) -> Scenario:
 
 
 def _library_text(name: str) -> str:
-    file = resources.files("simulator") / "scenarios" / f"{name.replace('-', '_')}.toml"
-    return file.read_text(encoding="utf-8")
+    return (LIBRARY / f"{name.replace('-', '_')}.toml").read_text(encoding="utf-8")
 
 
 def _extended(table: Mapping[str, Any], wrong: list[Mistake]) -> Mapping[str, Any]:
@@ -177,9 +177,7 @@ def _extended(table: Mapping[str, Any], wrong: list[Mistake]) -> Mapping[str, An
 
 
 def names() -> tuple[str, ...]:
-    folder = resources.files("simulator") / "scenarios"
-    found = (entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
-    return tuple(sorted(name.removesuffix(".toml").replace("_", "-") for name in found))
+    return tuple(sorted(file.stem.replace("_", "-") for file in LIBRARY.glob("*.toml")))
 
 
 def _cluster(entry: Any, wrong: list[Mistake]) -> ClusterSettings | None:
@@ -202,7 +200,7 @@ def _costs(table: Mapping[str, Any], wrong: list[Mistake]) -> CallCosts | None:
 def _variant(jobs: tuple[Job, ...], variant: _Variant, where: Place, wrong: list[Mistake]) -> tuple[Job, ...]:
     if unknown := sorted({*variant.job, *variant.without} - {job.job_id for job in jobs}):
         wrong.append((where, f"there is no job {', '.join(unknown)}"))
-    made = [changed(job, variant.job.get(job.job_id, {}), (*where, "job", job.job_id), wrong)
+    made = [read(JOB, JOB.dump_python(job) | variant.job.get(job.job_id, {}), (*where, "job", job.job_id), wrong)
             for job in jobs if job.job_id not in variant.without]
     return tuple(job for job in made if job is not None)
 

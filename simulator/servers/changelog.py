@@ -59,7 +59,6 @@ class Changelog:
     def __init__(self) -> None:
         self.last_index = 0
         self.users: dict[str, ChangelogUser] = {"cl1": ChangelogUser(0)}
-        self._last_user = 1
         self.late_every = 0
         """Each record with a multiple of this number is written late; 0: none."""
         self.late_seconds = 0.0
@@ -115,12 +114,9 @@ class Changelog:
         """Lose all present records. The numbering continues."""
         self._records.clear()
 
-    def register(self, now: float = 0.0) -> str:
-        """Register a user and return its name. It gets records from now on."""
-        self._last_user += 1
-        name = f"cl{self._last_user}"
-        self.users[name] = ChangelogUser(self.last_index, now)
-        return name
+    def register(self, user: str = "cl2") -> None:
+        """Register a user. It gets records from now on."""
+        self.users[user] = ChangelogUser(self.last_index)
 
     def deregister(self, user: str = "cl1") -> None:
         """Deregister a user, and delete the records that no other user needs.

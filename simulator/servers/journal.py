@@ -14,8 +14,6 @@ from simulator.devices.device import Device, Io
 from simulator.engine import Completion, Engine
 
 BLOCK_BYTES = 4096
-
-
 INTERVAL_SECONDS = 5.0
 BATCH_SECONDS = 0.015
 """Longest delay of a requested commit so that others can join; at most the duration of a commit."""

@@ -145,7 +145,7 @@ class Mdt:
 
     def tally(self, job_id: str, name: str, value: int) -> None:
         self.stats[name].tally(value)
-        self.jobs.tally(job_id, name, value, self._engine.now)
+        self.jobs.bulk(job_id, name, 1, value, self._engine.now)
 
     def _directory_lock(self, directory: Inode, changes: bool) -> float:
         """Wait for the part of an operation that locks the directory on this MDT."""

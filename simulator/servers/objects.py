@@ -117,7 +117,6 @@ class ObjectStore:
 _FAR = 1 << 62
 SMALL_BYTES = 64 << 10
 WINDOW_BYTES = 4 << 20
-PACK_BYTES = 4096
 
 
 class BlockAllocator:
@@ -131,7 +130,7 @@ class BlockAllocator:
     def window(self, start: int, end: int, *, small: bool) -> tuple[int, int, int]:
         """Allocate a window for bytes of an object: start and end in the object, and position on the disk."""
         if small:
-            first, last = start // PACK_BYTES * PACK_BYTES, -(-end // PACK_BYTES) * PACK_BYTES
+            first, last = start // BLOCK_BYTES * BLOCK_BYTES, -(-end // BLOCK_BYTES) * BLOCK_BYTES
             position, self._small = self._small, self._small + last - first
             return first, last, position % self._size_bytes
         base = start // WINDOW_BYTES * WINDOW_BYTES

@@ -237,7 +237,7 @@ class Ost:
 
     def tally(self, job_id: str, name: str, value: int) -> None:
         self.stats[name].tally(value)
-        self.jobs.tally(job_id, name, value, self._engine.now)
+        self.jobs.bulk(job_id, name, 1, value, self._engine.now)
 
     def jitter(self, seconds: float) -> float:
         return seconds * self._rng.lognormvariate(0.0, 0.5)

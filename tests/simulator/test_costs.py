@@ -118,13 +118,6 @@ def test_a_default_layout_costs_more_than_its_calls() -> None:
     assert took(cluster, lambda: filesystem.set_default_layout("/proj/a", FLASH)) > 0.05
 
 
-def test_every_call_can_be_made_slow() -> None:
-    """For tests beside a file system that hardly answers."""
-    cluster, filesystem = made(CallCosts(call_seconds=2.0))
-    assert took(cluster, lambda: filesystem.xattr("/proj/a", "user.tierd"), 3) == pytest.approx(2, abs=0.01)
-    assert took(cluster, lambda: filesystem.layout("/proj/a"), 3) == pytest.approx(6, abs=0.02)
-
-
 def test_calls_at_once_share_the_processors() -> None:
     """On two processors four take twice as long as one, not four times."""
     cluster, filesystem = made(replace(MEASURED, call_processor_seconds=0.1))

@@ -135,7 +135,7 @@ def comparison_data(comparison: Comparison) -> Data:
 
 def io500_data(outcome: Outcome) -> dict[str, float]:
     """Means and score of an IO500 job that ran all its phases; empty without one."""
-    scores = (io500.score_of_counts(done) for done in outcome.operations.values())
+    scores = (io500.score(done) for done in outcome.operations.values())
     found = next((score for score in scores if score is not None), None)
     if found is None:
         return {}
