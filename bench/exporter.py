@@ -141,17 +141,15 @@ def of_tree(tree: str, root: Path, move: Move | None, settings: dict[str, object
 
 
 def client(targets: int, settings: dict[str, object]) -> Row:
+    name = f"client, {targets} OSTs" + (", per target" if settings.get("osc_per_target") else "")
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
-        tree = ClientTree(Path(folder), targets)
-        name = f"client, {targets} OSTs" + (", per target" if settings.get("osc_per_target") else "")
-        return of_tree(name, tree.root, lambda step, every: tree.move(step, every=every), settings)
+        return of_tree(name, Path(folder), ClientTree(Path(folder), targets).move, settings)
 
 
 def server(targets: int, jobs: int, settings: dict[str, object]) -> Row:
+    name = f"server, {targets} x {jobs} jobs" + (f", limit {settings['jobs_limit']}" if settings else "")
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
-        tree = ServerTree(Path(folder), targets, jobs)
-        name = f"server, {targets} x {jobs} jobs" + (f", limit {settings['jobs_limit']}" if settings else "")
-        return of_tree(name, tree.root, lambda step, every: tree.move(step, every=every), settings)
+        return of_tree(name, Path(folder), ServerTree(Path(folder), targets, jobs).move, settings)
 
 
 def memory_folder() -> str | None:

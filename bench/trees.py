@@ -62,7 +62,7 @@ class ClientTree(Tree):
                 self.put(f"sys/fs/lustre/osc/{target}-osc-{MOUNT}/{name}", f"{value + number % 7}\n")
         self.move(0)
 
-    def move(self, step: int, *, every: int = 1) -> None:
+    def move(self, step: int, every: int = 1) -> None:
         """Change the counters of one in ``every`` targets. For the others, only the times change."""
         for number, target in enumerate(self.targets):
             self._target(number, target, KernelClock(START_NS, step), 3 + step * (number % every == 0))
@@ -97,7 +97,7 @@ class ServerTree(Tree):
         (root / "sys").mkdir(parents=True, exist_ok=True)
         self.move(0)
 
-    def move(self, step: int, *, every: int = 1) -> None:
+    def move(self, step: int, every: int = 1) -> None:
         """Change one in ``every`` jobs; the text of the others stays the same."""
         for target in self.targets:
             blocks = [one_job(job, step if job % every == 0 else 0) for job in range(self.jobs)]

@@ -24,11 +24,9 @@ from simulator.servers.objects import Capacity
 from tests.tierd.whatif.past import kept, record
 from tierd.clock import SystemClock
 from tierd.config.settings import Settings
-from tierd.policies.registry import has_victim
 from tierd.simulation.beds import Bed, BedKind, draw_bed
 from tierd.simulation.comparison import streams
 from tierd.simulation.run import run
-from tierd.whatif.account import given_back
 from tierd.whatif.command import asked, query_api
 from tierd.whatif.report import as_text
 
@@ -85,14 +83,9 @@ def main() -> None:
     predicted = answer.needed[-1].gain
     real = moved([on.rates[job.job_id] for job in streams(jobs)]) - moved(
         [off.throughput(job.job_id, 0, seconds) for job in streams(jobs)])
-    found = {(finding.aggressor, finding.victim) for _, finding in on.findings if has_victim(finding)}
-    mine = {(case.aggressor, case.victim) for case in answer.cases}
-    curve = [given_back(answer.needed, part * answer.needed[-1].high_bytes / 50).bytes for part in range(60)]
     lines = as_text(answer)
     lines.append(f"{chosen.hours} h: predicted {predicted.bytes / 1e9:.1f} GB ({predicted.low_bytes / 1e9:.1f} to "
                  f"{predicted.high_bytes / 1e9:.1f}), real {real / 1e9:.1f} GB")
-    lines.append(f"cases that the run with tierd lacks: {sorted(mine - found)}; only there: {sorted(found - mine)}")
-    lines.append(f"the curve is {'' if curve == sorted(curve) else 'not '}monotone")
     sys.stdout.write("\n".join((*lines, "")))
 
 

@@ -22,21 +22,17 @@ TASKS: dict[str, tuple[Any, ...]] = {
 """A function of :mod:`bench.exporter` and its arguments."""
 
 
-def hide(modules: tuple[str, ...]) -> None:
-    """Make modules that have not been imported yet absent."""
-    sys.modules.update(dict.fromkeys(modules))  # type: ignore[arg-type]
-
-
-def costs(function: str, *arguments: object) -> dict[str, float]:
+def costs(without: bool, function: str, *arguments: object) -> dict[str, float]:
     """Seconds of processor time by what has changed. Ends the process if only some modules are built."""
-    from bench import exporter  # noqa: PLC0415 -- after the modules in C are hidden
+    if without:
+        sys.modules.update(dict.fromkeys(MODULES))  # type: ignore[arg-type]  # absent for the imports below
+    from bench import exporter  # noqa: PLC0415
     from exporter.jobs import lines  # noqa: PLC0415
     from lustre import parameters  # noqa: PLC0415
     from lustre.formats import compiled  # noqa: PLC0415
 
     built = compiled.AVAILABLE, lines.compiled is not None, parameters.read_many is not None
-    hidden = MODULES[0] in sys.modules and sys.modules[MODULES[0]] is None
-    if built != (not hidden,) * 3:
+    if built != (not without,) * 3:
         sys.exit(f"the modules in C are not built: texts, job lines, files are {built}")
     found: dict[str, float] = getattr(exporter, function)(*arguments).costs
     return {changed: found[changed] for changed in ("all", "few", "none")}
@@ -45,9 +41,8 @@ def costs(function: str, *arguments: object) -> dict[str, float]:
 def measured(task: str, *, without: bool) -> dict[str, float]:
     """Measure a task in a fresh process with the environment of the unit files."""
     os.environ["MALLOC_ARENA_MAX"] = "1"
-    hidden = MODULES if without else ()
-    with ProcessPoolExecutor(1, get_context("spawn"), initializer=hide, initargs=(hidden,)) as pool:
-        return pool.submit(costs, *TASKS[task]).result()
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(costs, without, *TASKS[task]).result()
 
 
 def main() -> None:

@@ -215,7 +215,6 @@ class Answers:
     status: dict[str, StatusAnswer | StandbyAnswer] = field(default_factory=dict)
     movers: MoversAnswer = field(default_factory=lambda: MoversAnswer(time=0.0, cluster=True))
     readers: ReadersAnswer = field(default_factory=lambda: ReadersAnswer(enabled=True))
-    queue: StatusAnswer | None = None
 
 
 def ask_all(folder: Path, roles: Sequence[Role]) -> Answers:
@@ -229,7 +228,7 @@ def ask_all(folder: Path, roles: Sequence[Role]) -> Answers:
             if found.get("standing_by"):
                 answers.status[role.name] = StandbyAnswer.from_json(found)
                 continue
-            answers.status[role.name] = answers.queue = StatusAnswer.from_json(found)
+            answers.status[role.name] = StatusAnswer.from_json(found)
             answers.movers = MoversAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "movers"}, 3.0))
             answers.readers = ReadersAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "readers"}, 3.0))
     return answers

@@ -45,7 +45,7 @@ from tests.servers import ROOT, TOOLS, Prometheus, awaited, fetched, output_of, 
 from tests.tierd.sense.loopback_server import answers, answers_json, liar
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
-from tierd.daemon.answers import ActAnswer, Case, ExplainAnswer, Json
+from tierd.daemon.answers import ActAnswer, Case, ExplainAnswer, Json, StatusAnswer
 from tierd.daemon.client import ask
 from tierd.daemon.control import ControlServer
 
@@ -336,8 +336,9 @@ def moved(stack: Running) -> int:
 
 
 def at_rest(stack: Running) -> bool:
-    queue = stack.nodes.answers.queue
-    return queue is not None and not queue.waiting_moves + queue.under_way_moves and stack.audit().open_acts == 0
+    queue = stack.nodes.answers.status.get(stack.nodes.leader)
+    waiting = queue.waiting_moves + queue.under_way_moves if isinstance(queue, StatusAnswer) else 1
+    return not waiting and stack.audit().open_acts == 0
 
 
 def test_a_file_that_another_process_has_moved_is_not_moved_again(tmp_path_factory: pytest.TempPathFactory) -> None:
