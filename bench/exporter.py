@@ -170,11 +170,10 @@ def main() -> None:
     """Run all measurements, or only the measurements that the arguments select."""
     parser = argparse.ArgumentParser(prog="python -m bench.exporter", description=__doc__.partition("\n")[0])
     parser.add_argument("--tree", help="a folder with proc/ and sys/ below it")
-    parser.add_argument("--per-target", action="store_true", help="with --tree: series per object target")
     parser.add_argument("--small", action="store_true", help="leave out the largest trees")
     chosen = parser.parse_args()
     if chosen.tree:
-        return show(in_subprocess(of_tree, chosen.tree, Path(chosen.tree), None, {"osc_per_target": chosen.per_target}))
+        return show(in_subprocess(of_tree, chosen.tree, Path(chosen.tree), None, {}))
     for targets in (400,) if chosen.small else (400, 2000):
         for settings in ({}, {"osc_per_target": True}):
             show(in_subprocess(client, targets, settings))

@@ -7,7 +7,6 @@ scrape is refused, if memory exceeds ``MemoryMax`` of the unit file, or if it do
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
@@ -79,23 +78,19 @@ def running(targets: int, jobs: int) -> Iterator[Exporter]:
 
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n"
 Attack = Callable[[Exporter, contextlib.ExitStack, threading.Event], None]
-"""Starts an attack. What it opens is closed with the stack; threads end with the event."""
+"""Runs in a thread until the event. What it opens is closed with the stack."""
 
 
 def slow_readers(exporter: Exporter, stack: contextlib.ExitStack, over: threading.Event) -> None:
     """140 clients request the metrics and do not read, ten at a time, while every job changes."""
-
-    def attack() -> None:
-        for number in range(140):
-            with contextlib.suppress(OSError):
-                client = stack.enter_context(exporter.connect(f"127.0.0.{1 + number % 2}"))
-                client.sendall(REQUEST)
-            if number % 10 == 9:
-                exporter.tree.move(1000 + number)
-                if over.wait(1):
-                    return
-
-    stack.callback(_joined(attack))
+    for number in range(140):
+        with contextlib.suppress(OSError):
+            client = stack.enter_context(exporter.connect(f"127.0.0.{1 + number % 2}"))
+            client.sendall(REQUEST)
+        if number % 10 == 9:
+            exporter.tree.move(1000 + number)
+            if over.wait(1):
+                return
 
 
 def idle_connections(exporter: Exporter, stack: contextlib.ExitStack, over: threading.Event) -> None:
@@ -106,49 +101,42 @@ def idle_connections(exporter: Exporter, stack: contextlib.ExitStack, over: thre
 
 def dribbled_headers(exporter: Exporter, stack: contextlib.ExitStack, over: threading.Event) -> None:
     """200 clients that send one byte of their request at a time, and connect again when they are dropped."""
-
-    def attack() -> None:
-        clients: list[socket.socket] = []
-        while not over.wait(0.2):
-            while len(clients) < 200:
-                clients.append(stack.enter_context(exporter.connect()))
-            for client in [*clients]:
-                try:
-                    client.send(b"G")
-                except OSError:
-                    clients.remove(client)
-
-    stack.callback(_joined(attack))
+    clients: list[socket.socket] = []
+    while not over.wait(0.2):
+        while len(clients) < 200:
+            clients.append(stack.enter_context(exporter.connect()))
+        for client in [*clients]:
+            try:
+                client.send(b"G")
+            except OSError:
+                clients.remove(client)
 
 
-def many_scrapes(exporter: Exporter, stack: contextlib.ExitStack, over: threading.Event) -> None:
-    def attack() -> None:
-        while not over.is_set():
-            with contextlib.suppress(OSError):
-                exporter.scrape()
-
-    for _ in range(64):
-        stack.callback(_joined(attack))
+def scrapes(exporter: Exporter, stack: contextlib.ExitStack, over: threading.Event) -> None:
+    while not over.is_set():
+        with contextlib.suppress(OSError):
+            exporter.scrape()
 
 
-def _joined(work: Callable[[], None]) -> Callable[[], None]:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return lambda: thread.join(60)
-
-
-ATTACKS: dict[str, Attack] = {
-    "slow readers": slow_readers, "900 idle connections": idle_connections, "dribbled headers": dribbled_headers,
-    "64 scrapes at once": many_scrapes,
+ATTACKS: dict[str, tuple[Attack, int]] = {
+    "slow readers": (slow_readers, 1), "900 idle connections": (idle_connections, 1),
+    "dribbled headers": (dribbled_headers, 1), "64 scrapes at once": (scrapes, 64),
 }  # fmt: skip
+"""Attacks, and in how many threads they run."""
+SECONDS = 15.0
+"""Length of an attack."""
 
 
-def during(attack: Attack, exporter: Exporter, seconds: float) -> Scrapes:
+def during(name: str, exporter: Exporter) -> Scrapes:
     """Scrape once a second during an attack."""
     found, over = Scrapes(), threading.Event()
+    attack, threads = ATTACKS[name]
     with contextlib.ExitStack() as stack:
-        attack(exporter, stack, over)
-        until = time.monotonic() + seconds
+        for _ in range(threads):
+            thread = threading.Thread(target=attack, args=(exporter, stack, over), daemon=True)
+            thread.start()
+            stack.callback(thread.join, 60)
+        until = time.monotonic() + SECONDS
         while time.monotonic() < until:
             began = time.monotonic()
             try:
@@ -179,20 +167,14 @@ def memory_max_mebibytes() -> float:
 
 def main() -> int:
     """Run all attacks. Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m bench.hostile_clients")
-    parser.add_argument("--targets", type=int, default=4)
-    parser.add_argument("--jobs", type=int, default=2000)
-    parser.add_argument("--seconds", type=float, default=15.0)
-    parser.add_argument("attacks", nargs="*", metavar="ATTACK", help=f"default: all of {'; '.join(ATTACKS)}")
-    chosen = parser.parse_args()
     wrong = False
-    with running(chosen.targets, chosen.jobs) as exporter:
+    with running(4, 2000) as exporter:
         for step in range(3):
             exporter.tree.move(step)
             exporter.scrape()
-        for name in chosen.attacks or ATTACKS:
+        for name in ATTACKS:
             before = resident_mebibytes(exporter.pid)
-            found = during(ATTACKS[name], exporter, chosen.seconds)
+            found = during(name, exporter)
             time.sleep(SETTLE_SECONDS)
             exporter.scrape()
             after, peak = resident_mebibytes(exporter.pid), found.peak_mebibytes

@@ -6,7 +6,7 @@ reads: a client with ``osc`` connections, and an object server with ``job_stats`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.counters import OST_STATS, RPC_TABLES, STDDEV, Histogram, JobEntry, Stats
@@ -21,13 +21,10 @@ START_NS = 1763600000 * 10**9
 @dataclass(slots=True)
 class Tree:
     root: Path
-    made: set[Path] = field(default_factory=set)
 
     def put(self, path: str, text: str) -> None:
         place = self.root / path
-        if place.parent not in self.made:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            self.made.add(place.parent)
+        place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
 
 

@@ -69,14 +69,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--bed", type=BedKind, default=BedKind.RECORDED, help=f"one of {', '.join(BedKind)}")
-    parser.add_argument("--scrape", type=float, default=15.0, help="scrape interval in seconds")
     chosen = parser.parse_args()
-    bed = spacious(draw_bed(chosen.bed, chosen.seed))
+    bed = spacious(draw_bed(BedKind.RECORDED, chosen.seed))
     seconds, jobs = chosen.hours * HOUR, bed.placed(hours_of_jobs(chosen.hours, chosen.seed))
     with tempfile.TemporaryDirectory() as name:
         off = FluidCluster(bed.cluster, jobs)
-        begin, file = off.epoch, record(off, seconds, Path(name), chosen.scrape)
+        begin, file = off.epoch, record(off, seconds, Path(name))
         with kept(file, Path(name)) as url:
             answer = asked(query_api(Settings(), url, "", SystemClock()), Settings(), begin - 60, off.epoch + 60)
     on = run(FluidCluster(bed.cluster, jobs), jobs, seconds, policy=Settings())

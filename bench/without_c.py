@@ -6,7 +6,6 @@ equally. The ratio compares the lowest times. The modules must be built: ``make 
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -47,9 +46,7 @@ def measured(task: str, *, without: bool) -> dict[str, float]:
 
 def main() -> None:
     """Print each cost with and without the modules in C, and the ratio."""
-    parser = argparse.ArgumentParser(prog="python -m bench.without_c", description=__doc__.partition("\n")[0])
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"default: all of {'; '.join(TASKS)}")
-    for task in parser.parse_args().tasks or TASKS:
+    for task in TASKS:
         rounds = [(measured(task, without=False), measured(task, without=True)) for _ in range(ROUNDS)]
         for changed in rounds[0][0]:
             seconds, alone = (min(of_both[which][changed] for of_both in rounds) for which in (0, 1))
