@@ -1,6 +1,7 @@
 """Real and synthetic trees, and the exporter's output for them."""
 
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -66,7 +67,6 @@ class Exporter:
 
 
 Make = Callable[..., Exporter]
-WAIT = 20.0
 
 
 @pytest.fixture
@@ -81,7 +81,10 @@ def exporter() -> Make:
 
 @pytest.fixture
 def grow(tmp_path: Path) -> Callable[[Mapping[str, str | bytes]], Path]:
-    """``grow({"sys/fs/lustre/version": "2.17"})`` writes files below a root of the test's own; None removes one."""
+    """``grow({"sys/fs/lustre/version": "2.17"})`` writes files below a root of the test's own; None removes one.
+
+    Of a folder, None removes all.
+    """
 
     def write(files: Mapping[str, str | bytes | None]) -> Path:
         (tmp_path / "proc").mkdir(exist_ok=True)
@@ -89,7 +92,7 @@ def grow(tmp_path: Path) -> Callable[[Mapping[str, str | bytes]], Path]:
         for name, text in files.items():
             path = tmp_path / name
             if text is None:
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode() if isinstance(text, str) else text)

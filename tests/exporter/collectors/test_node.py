@@ -35,6 +35,8 @@ LOCKS = f"{SYSFS}/ldlm/namespaces/filter-lustre-OST000"
     ({f"{SYSFS}/health_check": "health"}, [], {"health_check": 1}),
     ({f"{DEBUG}/mgc/MGC10.0.0.1@tcp/ir_state": "imperative_recovery: PERHAPS\n"}, [], {"mgc.*.ir_state": 1}),
     ({f"{SYSFS}/mdt/lustre-MDT0000/hsm_control": "enab"}, [], {"mdt.*.hsm_control": 1}),
+    ({f"{DEBUG}/mdt/lustre-MDT0000/hsm/agents": ""},
+     [f'lustre_hsm_{name}{{fs="lustre",target="MDT0000"}} 0' for name in ("agents", "agent_requests")], {}),
     ({f"{DEBUG}/osd-ldiskfs/lustre-OST0000/oi_scrub": "status: dreaming\nfailed: -1\nupdated: 18446744073709551615\n"
       "prior_updated: 2\n"}, [], {"osd-ldiskfs.*.oi_scrub": 3}),
     ({CHECK: "status: dreaming\nfailed_phase1: -1\n"}, [], {"mdd.*.lfsck_namespace": 2}),
@@ -59,7 +61,7 @@ LOCKS = f"{SYSFS}/ldlm/namespaces/filter-lustre-OST000"
     ({CHECK: "dangling_repaired: 3\ndangling_inconsistent: 4\nflags: auto,auto\n"},
      ['lustre_lfsck_flag{fs="lustre",target="MDT0000",kind="namespace",flag="auto"} 1',
       'lustre_lfsck_problems{fs="lustre",target="MDT0000",kind="namespace",problem="dangling"} 4'], {}),
-], ids=["no health", "no state of recovery", "half a word", "scrub", "lfsck", "no quota", "no latencies",
+], ids=["no health", "no state of recovery", "half a word", "no copytool", "scrub", "lfsck", "no quota", "no latencies",
         "no line of a number", "room that wrapped", "pages that wrapped", "a counter twice", "locks that wrapped",
         "a user ahead of the log", "a problem twice"])
 def test_what_cannot_be_is_left_out_and_counted(grow, exporter, files, shown, skipped) -> None:
