@@ -94,18 +94,6 @@ def test_a_file_that_had_no_pool_goes_back_to_targets_of_the_pool_it_lay_in(
     ledger.enter(place)
 
 
-def test_a_default_layout_is_set_and_undone(tierd: Tierd, site: Site, directory: Path) -> None:
-    before = site.filesystem.layout(site.name(directory))
-    outcome = tierd.set_default(directory, site.pfl())
-    assert outcome.result == "done", outcome.detail
-    (entry,) = tierd.journal.entries(Outcome.DONE)
-    assert tierd.undo(entry, "acceptance")[0] == "undone"
-    after = site.filesystem.layout(site.name(directory))
-    assert before is not None
-    assert after is not None
-    assert same_shape(after, before)
-
-
 def test_copied_layouts_in_new_directories_are_undone_too(tierd: Tierd, site: Site, directory: Path) -> None:
     place = directory / "passes-on"
     (place / "before").mkdir(parents=True)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,9 @@ import pytest
 from lustre import attributes
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site, checksum, made, moved, noise
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.moves import Move, Mover, MoveResult
+from tierd.act.movers.parallel import ParallelMover
 
 
 def give_to_project(place: Path, *arguments: str) -> None:
@@ -21,23 +22,18 @@ def give_to_project(place: Path, *arguments: str) -> None:
         pytest.skip(f"no projects here: {done.stderr.strip()}")
 
 
-def test_the_project_goes_along(site: Site, engine: Mover, directory: Path, ledger: Ledger) -> None:
-    give_to_project(directory, "-p", "4711", "-s")
+@pytest.mark.parametrize("of_directory", [True, False])
+def test_the_project_goes_along(
+        site: Site, engine: Mover, directory: Path, ledger: Ledger, of_directory: bool) -> None:
+    if of_directory:
+        give_to_project(directory, "-p", "4711", "-s")
     place = made(site, directory / "a", noise(10000, 1))
-    assert moved(engine, site, place, site.in_pool(site.flash)).result is MoveResult.DONE
-    descriptor = os.open(place, os.O_RDONLY)
-    assert attributes.project(descriptor) == 4711
-    os.close(descriptor)
-    ledger.enter(place)
-
-
-def test_a_project_that_is_not_the_directorys(site: Site, engine: Mover, directory: Path, ledger: Ledger) -> None:
-    place = made(site, directory / "a", noise(10000, 1))
-    give_to_project(place, "-p", "4712")
+    if not of_directory:
+        give_to_project(place, "-p", "4711")
     outcome = moved(engine, site, place, site.in_pool(site.flash))
     assert outcome.result is MoveResult.DONE, outcome.detail
     descriptor = os.open(place, os.O_RDONLY)
-    assert attributes.project(descriptor) == 4712
+    assert attributes.project(descriptor) == 4711
     os.close(descriptor)
     ledger.enter(place)
 
@@ -72,20 +68,18 @@ def test_a_file_whose_directory_is_on_another_mdt(site: Site, engine: Mover, eng
     ledger.enter(*places)
 
 
-@pytest.mark.parametrize("threads", [1, 8])
-def test_many_small_files_and_how_many_a_second(site: Site, engine: Mover, engine_name: str, threads: int,
+@pytest.mark.parametrize("workers", [1, 8])
+def test_many_small_files_and_how_many_a_second(site: Site, engine: FileEngine, engine_name: str, workers: int,
                                                 ledger: Ledger) -> None:
-    place = site.directory(f"many-{engine_name}-{threads}", mdt=site.mdt_count - 1)
+    place = site.directory(f"many-{engine_name}-{workers}", mdt=site.mdt_count - 1)
     files = [made(site, place / str(n), noise(4096, n)) for n in range(128)]
     digests = [checksum(file) for file in files]
     os.sync()
     began = time.monotonic()
-    moves = [Move(site.name(file), site.in_pool(site.flash)) for file in files]
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(lambda n: list(engine.move(moves[n::threads])), range(threads)))
-    outcomes = [outcome for part in parts for outcome in part]
-    print(f"{engine_name}, {threads} threads: {len(files) / (time.monotonic() - began):.1f} files/s")
-    assert {o.result for o in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes if o.detail]
+    mover = ParallelMover(engine, site.filesystem.pools, workers, workers)
+    outcomes = list(mover.move([Move(site.name(file), site.in_pool(site.flash)) for file in files]))
+    print(f"{engine_name}, {workers} workers: {len(files) / (time.monotonic() - began):.1f} files/s")
+    assert [o.result for o in outcomes] == [MoveResult.DONE] * len(files), [o.detail for o in outcomes if o.detail]
     assert [checksum(file) for file in files] == digests
     ledger.enter(*files)
 
