@@ -50,22 +50,18 @@ def test_the_oldest_mdt_decides_whether_the_newest_mirror_stays(root: Path) -> N
         assert (oldest_release(tree, "lustre") >= NEWEST_MIRROR_STAYS) == stays
 
 
-@pytest.mark.parametrize("release", [b"2.15.8.0", b"2.9.99.0", b"1.16.0.0", b"", b"x"])
-def test_one_older_target_means_that_archives_are_not_notified(root: Path, release: bytes) -> None:
-    path = imports(root)[1]
-    path.write_bytes(path.read_bytes().replace(b"target_version: 2.17.57.62", b"target_version: " + release))
-    assert not notifies(root)
-
-
-def test_an_older_client_or_an_unknown_one_does_not(root: Path) -> None:
-    place = root / "sys/fs/lustre/version"
-    for text in (b"2.15.8\n", b"what\n"):
-        place.write_bytes(text)
-        assert not notifies(root)
-    place.write_bytes(b"2.16.0\n")
-    assert notifies(root)
+@pytest.mark.parametrize(("target", "client", "does"), [
+    *((release, b"2.17.57\n", False) for release in (b"2.15.8.0", b"2.9.99.0", b"1.16.0.0", b"", b"x")),
+    *((b"2.17.57.62", release, False) for release in (b"2.15.8\n", b"what\n", None)),
+    (b"2.17.57.62", b"2.16.0\n", True)])
+def test_archives_are_notified_if_the_client_and_all_targets_can(
+        root: Path, target: bytes, client: bytes | None, does: bool) -> None:
+    path, place = imports(root)[1], root / "sys/fs/lustre/version"
+    path.write_bytes(path.read_bytes().replace(b"target_version: 2.17.57.62", b"target_version: " + target))
     place.unlink()
-    assert not notifies(root)
+    if client is not None:
+        place.write_bytes(client)
+    assert notifies(root) is does
 
 
 @pytest.mark.parametrize(("flags", "notified", "behind"), [
