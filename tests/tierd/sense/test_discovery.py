@@ -161,7 +161,6 @@ def test_a_name_server_that_does_not_answer_is_an_error() -> None:
 class Place:
     urls: tuple[str, ...] = ()
     problems: dict[str, str] = field(default_factory=dict)
-    said: list[str] = field(default_factory=logged)
 
     def __call__(self) -> tuple[str, ...]:
         return self.urls

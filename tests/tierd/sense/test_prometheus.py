@@ -63,18 +63,14 @@ def test_a_job_without_a_name_is_not_named_after_the_scrape() -> None:
     assert newest_reading(about("OST0000", 10), [nameless, written("j", (10, 1.0))]).jobs.keys() == {("l-OST0000", "j")}
 
 
-def test_after_a_failover_the_new_server_counts() -> None:
-    old, new = about("OST0000", 0, 10), about("OST0000", 20, 30, instance="oss2:9169")
-    reading = newest_reading([*old, *new], [written("j", (0, 7.0), (10, 9.0)),
-                                            written("j", (20, 1.0), (30, 2.0), instance="oss2:9169")])
-    assert reading.time == 30
+@pytest.mark.parametrize(("begun", "other"), [(20, {"instance": "oss2:9169"}), (5, {"job": "again"})],
+                         ids=["a failover", "two configurations"])
+def test_of_a_target_from_two_places_the_last_scraped_counts(begun: int, other: dict[str, str]) -> None:
+    both = [*about("OST0000", 0, 10), *about("OST0000", begun, begun + 10, **other)]
+    reading = newest_reading(both, [written("j", (0, 7.0), (10, 9.0)),
+                                    written("j", (begun, 1.0), (begun + 10, 2.0), **other)])
+    assert reading.time == begun + 10
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.0}
-
-
-def test_a_target_scraped_by_two_configurations_counts_once() -> None:
-    twice = [*about("OST0000", 0, 10), *about("OST0000", 5, 15, job="again")]
-    reading = newest_reading(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
-    assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.5}
 
 
 @pytest.mark.parametrize(("hidden", "old", "loads"), [

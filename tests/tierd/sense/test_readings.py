@@ -21,7 +21,6 @@ from tierd.sense.readings import (
     MEMORY_OPERATIONS,
     Reading,
     ServiceCounters,
-    condition,
     of_filesystem,
     window,
 )
@@ -169,12 +168,3 @@ def conditions_of(job: str) -> Mapping[str, str]:
     before, after = (Reading(time, {(OST_TARGET, job): JobEntry({"write": time}, {})}, frozenset({OST_TARGET}))
                      for time in (5.0, 10.0))
     return window(before, after).conditions
-
-
-@pytest.mark.parametrize(("seen", "why"), [
-    ((1.0, False, 100.0, 50.0), "degraded"), ((0.0, None, None, None), "recovery status unknown"),
-    ((None, True, 100.0, 50.0), "in recovery"), ((0.0, False, 100.0, 4.0), "full"), ((None, False, 100.0, 5.0), ""),
-    ((None, False, None, None), "")])
-def test_the_throughput_of_a_target_that_is_not_healthy_is_not_compared(
-        seen: tuple[float | None, bool | None, float | None, float | None], why: str) -> None:
-    assert condition(*seen) == why

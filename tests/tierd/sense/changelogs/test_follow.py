@@ -164,19 +164,6 @@ def test_a_device_that_repeats_records_is_not_read_forever() -> None:
     assert "asked for records after 3, got 3" in problem
 
 
-def test_a_lost_changelog_user_is_reported_until_it_returns_and_then_as_a_gap() -> None:
-    follower = Follower(Log(3).read, ["MDT0000"], SettableClock())
-    follower.mark_lost("MDT0000", "no such reader")
-    assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: no such reader")
-    assert drained(follower) == ([], "changelog of MDT0000: no such reader")
-    follower.restored("MDT0000")
-    with pytest.raises(MissingRecordsError, match="records are missing, for no such reader"):
-        list(records_of(follower))
-    assert drained(follower) == ([], "")
-    follower.restored("MDT0000")
-    assert drained(follower) == ([], "")
-
-
 def test_bytes_that_are_no_changelog_are_an_error() -> None:
     with pytest.raises(ChangelogError, match="changelog of MDT0000"):
         list(Follower(lambda *_: b"\xff" * 200, ["MDT0000"], SettableClock()).batches())
