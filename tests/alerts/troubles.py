@@ -62,8 +62,13 @@ class Trouble:
     """What the lines have in common that the runbook shows of a long output."""
 
 
-def event(kind: str, **values: object) -> Change:
-    return lambda site: site.event(kind, **values)
+def event(kind: str, *targets: str, **values: object) -> Change:
+    """An event of the simulator, on each of these targets or without any."""
+    def begin(site: Site) -> None:
+        for of_target in [{"target": target} for target in targets] or [{}]:
+            site.event(kind, **of_target, **values)
+
+    return begin
 
 
 def put(pattern: str, text: str) -> Change:
@@ -91,14 +96,6 @@ def growing(pattern: str, text: Callable[[int], str]) -> dict[str, Any]:
         minutes[0] += 1
 
     return {"begin": lambda site: site.edit(pattern, lambda _: text(minutes[0])), "each": each}
-
-
-def hdds(kind: str, **values: object) -> Change:
-    def begin(site: Site) -> None:
-        for target in ("OST0002", "OST0003", "OST0004", "OST0005"):
-            site.event(kind, target=target, **values)
-
-    return begin
 
 
 def faster_mds(site: Site) -> None:
@@ -186,14 +183,6 @@ def down(*which: tuple[str, str]) -> Change:
     return lambda site: site.down.update(which)
 
 
-def hangs(site: Site) -> None:
-    site.tierd_hangs = True
-
-
-def slow_scrape(site: Site) -> None:
-    site.scrape_seconds = 9.0
-
-
 def bad_web_config(site: Site) -> None:
     site.web_config.path.write_text("tls_server_config: {cert_file: none.crt}\n")
     site.web_config.config()
@@ -239,10 +228,6 @@ def tallies_of(cluster: Cluster) -> TallySource:
     return LiveTallies(Heartbeats(), {"MDT0000": 0, "MDT0001": 0}, VirtualClock(cluster), 30.0)
 
 
-def lost_reader(_: Site) -> None:
-    Heartbeats.lost = {"MDT0001"}
-
-
 def gateway_of(site: Site) -> AnsweringGateway:
     assert isinstance(site.below.gateway, AnsweringGateway)
     return site.below.gateway
@@ -250,10 +235,6 @@ def gateway_of(site: Site) -> AnsweringGateway:
 
 def rebuild(site: Site) -> None:
     gateway_of(site).rebuild(mib_per_second=800, pending_kib=300 << 20)
-
-
-def silent_gateway(site: Site) -> None:
-    gateway_of(site).silent = True
 
 
 def lost_mdm(site: Site) -> None:
@@ -318,13 +299,13 @@ TROUBLES = (
             lines="^status"),
     Trouble("LustreOstCreatesFail", put("sys/fs/lustre/osp/lustre-OST0001-osc-MDT*/prealloc_status", "-28\n"),
             lines="=-"),
-    Trouble("LustreOstDegraded", event("degraded", target="OST0003", rebuild_share=0.2), lines="=1$"),
-    Trouble("LustreRecoveryStuck", event("recovery", target="OST0003", seconds=36000.0),
+    Trouble("LustreOstDegraded", event("degraded", "OST0003", rebuild_share=0.2), lines="=1$"),
+    Trouble("LustreRecoveryStuck", event("recovery", "OST0003", seconds=36000.0),
             lines="RECOVERING|connected_clients|req_replay"),
     Trouble("LustreOstFillingUp", filling, each=filling, trends=("lustre_ost_avail_bytes",), lines="OST000[2-5]"),
-    Trouble("LustreOstFull", event("full", target="OST0003", free_percent=3.0), lines="OST000[2-5]"),
-    Trouble("LustreOstImbalance", event("full", target="OST0003", free_percent=20.0), lines="OST000[2-5]"),
-    Trouble("LustreOstSlow", event("slow", target="OST0003", factor=12.0), jobs=READERS, site={"hardware": real_disks}),
+    Trouble("LustreOstFull", event("full", "OST0003", free_percent=3.0), lines="OST000[2-5]"),
+    Trouble("LustreOstImbalance", event("full", "OST0003", free_percent=20.0), lines="OST000[2-5]"),
+    Trouble("LustreOstSlow", event("slow", "OST0003", factor=12.0), jobs=READERS, site={"hardware": real_disks}),
     Trouble("LustreMdtInodesLow", put("sys/fs/lustre/osd-ldiskfs/lustre-MDT0000/filesfree", "1000\n")),
     Trouble("LustreChangelogBehind", sub("sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_users",
                                          r"^current_index: \d+", "current_index: 20000000"), lines="index|^cl"),
@@ -336,8 +317,8 @@ TROUBLES = (
         sub("sys/kernel/debug/lustre/ost/OSS/ost_io/nrs_policies", r"(queued|active): 0", r"\1: 60")(site),
         put("sys/fs/lustre/ost/OSS/ost_io/threads_started", "64\n")(site),
         put("sys/fs/lustre/ost/OSS/ost_io/threads_max", "64\n")(site))[0]),
-    Trouble("LustreImportsNotFull", event("gone", target="OST0003"), lines=" (target|state): "),
-    Trouble("LustreTargetUnreachable", event("gone", target="OST0003"), lines=" (target|state): "),
+    Trouble("LustreImportsNotFull", event("gone", "OST0003"), lines=" (target|state): "),
+    Trouble("LustreTargetUnreachable", event("gone", "OST0003"), lines=" (target|state): "),
     Trouble("LustreEvictions", **growing("sys/fs/lustre/obdfilter/lustre-OST0000/eviction_count",
                                          lambda minutes: f"{3 * minutes}\n")),
     Trouble("LustreReadAheadCollapse", **growing(
@@ -354,7 +335,7 @@ TROUBLES = (
     Trouble("LustreLnetInterfaceDown", sub("sys/kernel/debug/lnet/nis", r"^(10\.0\.0\.1@o2ib\s+)up  ", r"\1down")),
     Trouble("LustreLnetErrors", **growing("sys/kernel/debug/lnet/stats", lambda minutes: (
         f"3 30 {600 * minutes} 1000 2000 0 2 30000000 40000000 0 4096\n"))),
-    Trouble("LustrePoolRoomLow", hdds("full", free_percent=3.0)),
+    Trouble("LustrePoolRoomLow", event("full", "OST0002", "OST0003", "OST0004", "OST0005", free_percent=3.0)),
     Trouble("LustrePoolSpilling", put("proc/fs/lustre/lod/*/pool/flash/spill_is_active", "1\n")),
     Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),), site={"model": FluidCluster},
             lines="job_id|(mknod|unlink|open):"),
@@ -363,7 +344,7 @@ TROUBLES = (
                                      "model": FluidCluster}, lines="job_id|write"),
     Trouble("LustreNoisyNeighbour", lambda _: None, jobs=(STREAM, replace(NOISE, start_seconds=180.0)), site=DRY_SITE),
     Trouble("TierdDown", down(TIERD), site=TIERD_SITE),
-    Trouble("TierdStalled", hangs, site=TIERD_SITE),
+    Trouble("TierdStalled", lambda site: setattr(site, "tierd_hangs", True), site=TIERD_SITE),
     Trouble("TierdMovesStalled", waiting_moves, site={"settings": SLOWLY, **SELDOM}),
     Trouble("TierdBreakerOpen", failing_moves, site=TIERD_SITE),
     Trouble("TierdPausedForLong", lambda site: site.world.gate.operating_state.pause("checking disks"),
@@ -379,25 +360,26 @@ TROUBLES = (
     Trouble("TierdStandbyBehind", cluster(standbys=(replace(STANDBY, behind_messages=4100, copy_age_seconds=900.0),)),
             site=TIERD_SITE),
     Trouble("TierdSecondMover", lambda _: None, site={**TIERD_SITE, "claim": lambda _: HeldByAnother()}),
-    Trouble("TierdIneffective", event("slow", target="OST0002", factor=1.45),  # half-way after the act, a disk fails
+    Trouble("TierdIneffective", event("slow", "OST0002", factor=1.45),  # half-way after the act, a disk fails
             jobs=(STREAM, replace(NOISE, start_seconds=40.0)), healthy_minutes=1, instances=3,
             site={"settings": USELESS, "model": FluidCluster}),
-    Trouble("TierdNoRoom", lambda site: [site.event("full", target=t, free_percent=2.0)  # type: ignore[arg-type]
-                                         for t in ("OST0000", "OST0001")],
+    Trouble("TierdNoRoom", event("full", "OST0000", "OST0001", free_percent=2.0),
             jobs=(STREAM, replace(NOISE, start_seconds=200.0)), site={"settings": ACTING, "model": FluidCluster}),
     Trouble("TierdDryRunForgotten", lambda _: None,
             jobs=(*FOUR_STREAMS, replace(NOISE, start_seconds=180.0)), site=DRY_SITE, hours=150.0, step_minutes=5),
     Trouble("TierdBlind", event("exporter_unreachable", seconds=36000.0), site=TIERD_SITE),
     Trouble("TierdSourceStale", lost_source, site=TIERD_SITE),
     Trouble("TierdWebConfigNotReloaded", bad_web_config, site={**TIERD_SITE, "with_web_config": True}),
-    Trouble("TierdReaderMissing", lost_reader, site={**TIERD_SITE, "tallies": tallies_of}),
+    Trouble("TierdReaderMissing", lambda _: setattr(Heartbeats, "lost", {"MDT0001"}),
+            site={**TIERD_SITE, "tallies": tallies_of}),
     Trouble("TierdPowerFlexRebuildLong", rebuild, site=POWERFLEX_SITE),
-    Trouble("TierdPowerFlexUnreachable", silent_gateway, site=POWERFLEX_SITE),
+    Trouble("TierdPowerFlexUnreachable", lambda site: setattr(gateway_of(site), "silent", True),
+            site=POWERFLEX_SITE),
     Trouble("TierdPowerFlexMdmDegraded", lost_mdm, site=POWERFLEX_SITE),
     Trouble("LustreExporterDown", down(EXPORTER)),
     Trouble("LustreMonitoringBlind", down(EXPORTER)),
     Trouble("LustreExporterCollectorFailing", hanging_parameter),
-    Trouble("LustreExporterSlow", slow_scrape),
+    Trouble("LustreExporterSlow", lambda site: setattr(site, "scrape_seconds", 9.0)),
     Trouble("LustreExporterCannotRead", closed_debugfs),
     Trouble("LustreExporterConfigNotReloaded", bad_web_config, site={"with_web_config": True}),
 )
