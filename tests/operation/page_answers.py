@@ -2,39 +2,14 @@
 
 from typing import Any
 
-from tierd.daemon.answers import (
-    AboutAnswer,
-    ActAnswer,
-    Case,
-    DefaultLayoutRow,
-    DrainRow,
-    DrainsAnswer,
-    ExplainAnswer,
-    FindingAnswer,
-    HistoryAnswer,
-    JobRow,
-    JobTimeRow,
-    LeftRow,
-    ListAnswer,
-    OverviewAnswer,
-    PoolRow,
-    RateRow,
-    RatesAnswer,
-    ReasonRow,
-    RefusalAnswer,
-    SourceAnswer,
-    StatusAnswer,
-    TargetRow,
-    TargetTimeRow,
-    to_json,
-)
+from tierd.daemon import answers
 from tierd.structs import Advice, MessageRow, SameFindingRow
 
 NOW = 1_795_000_000.0
 STREAM = "s.1"
 EVIL = "<script>alert(1)</script>.2"
 DIRECTORY = "/proj/<b>\n\udcff'\""
-STATUS = StatusAnswer(
+STATUS = answers.StatusAnswer(
     time=NOW, mode="full", scopes=(), dry_run=True, paused="", held="", draining="",
     faults={"changelog": "MDT0000: <gap> & loss"}, cases=(), advice=1, last_cycle=NOW - 2,
     windows=40, least_windows=4, looking_since=NOW - 200, history_seconds=1800.0, least_seconds=20.0, cycles=40,
@@ -42,72 +17,76 @@ STATUS = StatusAnswer(
     waiting_defaults=1, waits_for="the limit of 4 files/s", moved_bytes=40_900_000,
     outcomes={"migrate done": 47, "migrate refused": 300, "set-default-layout done": 1},
     stalled=("no move has ended for 70 s",), device_time=(),
-    sources=(SourceAnswer("counters", 2.0, 30.0, False, "2 s old"),
-             SourceAnswer("changelog", None, 30.0, True, "no data yet")))
-TIMES = TargetTimeRow("lustre-OST0002", 0.98, 0.05, (JobTimeRow(STREAM, 0.7, 0.1), JobTimeRow(EVIL, 0.2, 0.1)))
-CASE = Case(
+    sources=(answers.SourceAnswer("counters", 2.0, 30.0, False, "2 s old"),
+             answers.SourceAnswer("changelog", None, 30.0, True, "no data yet")))
+TIMES = answers.TargetTimeRow("lustre-OST0002", 0.98, 0.05, (
+    answers.JobTimeRow(STREAM, 0.7, 0.1), answers.JobTimeRow(EVIL, 0.2, 0.1)))
+CASE = answers.Case(
     finding=1, kind="noisy-neighbour", sentence=f"s.1 streams at 44 MB/s instead of 65 MB/s since {EVIL} started",
     aggressor=EVIL, victim=STREAM, subject="", active=True, since=NOW - 60, onset=NOW - 90, ended_at=None,
     targets=tuple(f"lustre-OST{number:04x}" for number in range(8)), directories=(DIRECTORY,), state="judging",
     verdict="", judged=False, undo_reason="",
-    why_not=(RefusalAnswer("little-to-gain", "<b>s.1</b>: it would win too little", "lower benefit.min_gain"),),
+    why_not=(answers.RefusalAnswer("little-to-gain", "<b>s.1</b>: it would win too little", "lower benefit.min_gain"),),
     usual=65e6, contended=44e6, now=52e6, after=None, regained=None, measured_text="",
     acted_at=NOW - 50, judged_at=None,
-    defaults=(DefaultLayoutRow(1, DIRECTORY, "first 1M on flash"),), waiting_defaults=1, waiting_moves=90,
+    defaults=(answers.DefaultLayoutRow(1, DIRECTORY, "first 1M on flash"),), waiting_defaults=1, waiting_moves=90,
     moves={"done": 47}, loss_low=0.28, loss_high=0.37, dry_run=True, moves_held=True,
     curve=tuple((NOW - 300 + 5 * n, 65e6 if n < 42 else 44e6 + 1e5 * n) for n in range(60)),
     time_before=TIMES.replaced(target=""), time_now=TIMES.replaced(target="", utilisation=0.9))
 KEPT = CASE.replaced(finding=2, active=False, state="closed", verdict="helped", judged=True, after=62e6,
                      regained=(0.86, 0.71, 1.02), judged_at=NOW - 10, why_not=(), moves_held=False, waiting_moves=0)
-ADVICE = FindingAnswer(id=3, kind="striping", time=NOW, aggressor="", victim="", targets=(), directories=(),
+ADVICE = answers.FindingAnswer(id=3, kind="striping", time=NOW, aggressor="", victim="", targets=(), directories=(),
                        advice_only=True, subject="/proj", evidence={"sentence": "one stripe for a file of 2 TB"},
                        advice=(Advice("lfs setstripe -c 4 /p", "anywhere", "x"),))
-OVERVIEW = OverviewAnswer.of(
+OVERVIEW = answers.OverviewAnswer.of(
     STATUS, fsname="lustre", mount="/mnt/lustre", version="1.0", options="", cases=(CASE, KEPT), all_cases=2,
     findings=(ADVICE,), seconds=5.0,
-    targets=(TargetRow(target="lustre-OST0002", read_bytes=0.0, write_bytes=15e6, operations=12.0, jobs=2, slowdown=1.4,
-                       condition="degraded", pool="hdd", used=0.93, latency_usec=2100.0),), all_targets=392,
+    targets=(answers.TargetRow(target="lustre-OST0002", read_bytes=0.0, write_bytes=15e6, operations=12.0, jobs=2,
+                               slowdown=1.4, condition="degraded", pool="hdd", used=0.93, latency_usec=2100.0),),
+    all_targets=392,
     times=(TIMES,),
-    jobs=(JobRow(job=STREAM, read_bytes=0.0, write_bytes=59e6, operations=46.0, creates=0.0, targets=4, role="slowed"),
-          JobRow(job=EVIL, read_bytes=1e6, write_bytes=9e6, operations=40.0, creates=18.0, targets=4, role="noise")),
+    jobs=(answers.JobRow(job=STREAM, read_bytes=0.0, write_bytes=59e6, operations=46.0, creates=0.0, targets=4,
+                         role="slowed"),
+          answers.JobRow(job=EVIL, read_bytes=1e6, write_bytes=9e6, operations=40.0, creates=18.0, targets=4,
+                         role="noise")),
     all_jobs=5000, users={STREAM: "alice (1)"},
-    pools=(PoolRow("flash", 2, 2 * 10**12, 10**12, 1.0, 2.0, 3.0, None),
-           PoolRow("hdd", 4, 8 * 10**12, 6 * 10**12, 1.0, 59e6, 3.0, 0.93)),
-    reasons=(ReasonRow("refused", "has # hard links", 300),))
-ACT = ActAnswer(1, NOW - 50, "set-default-layout", "/proj/a\nb", 0, "dry-run", "", None, "first 1M on flash",
+    pools=(answers.PoolRow("flash", 2, 2 * 10**12, 10**12, 1.0, 2.0, 3.0, None),
+           answers.PoolRow("hdd", 4, 8 * 10**12, 6 * 10**12, 1.0, 59e6, 3.0, 0.93)),
+    reasons=(answers.ReasonRow("refused", "has # hard links", 300),))
+ACT = answers.ActAnswer(1, NOW - 50, "set-default-layout", "/proj/a\nb", 0, "dry-run", "", None, "first 1M on flash",
                 "new files of noise.2 then leave the disks of s.1")
-HISTORY = HistoryAnswer(entries=(ACT,), complete_since=NOW - 9000)
-EXPLAIN = ExplainAnswer(
+HISTORY = answers.HistoryAnswer(entries=(ACT,), complete_since=NOW - 9000)
+EXPLAIN = answers.ExplainAnswer(
     case=CASE.replaced(state="kept", verdict="helped", judged=True, after=62e6, regained=(0.86, 0.71, 1.02),
                        judged_at=NOW - 10), evidence={"slowdown": 1.4},
     ordered=False, advice=(), acts=(ACT,), all_acts=1, bytes_moved=0,
     outcomes={"set-default-layout dry-run": 1}, messages=(MessageRow(NOW - 60, f"FOUND {EVIL}"),),
     same=(SameFindingRow(0, NOW - 9000, 2),))
-ABOUT = AboutAnswer(
-    name=EVIL, job=OVERVIEW.jobs[1], beside=(RateRow("lustre-OST0002", 1e6, 9e6, 40.0, 0.0),
-                                             RateRow(DIRECTORY, 0.0, 0.0, 0.0, 0.0)), all_beside=70,
+ABOUT = answers.AboutAnswer(
+    name=EVIL, job=OVERVIEW.jobs[1], beside=(answers.RateRow("lustre-OST0002", 1e6, 9e6, 40.0, 0.0),
+                                             answers.RateRow(DIRECTORY, 0.0, 0.0, 0.0, 0.0)), all_beside=70,
     cases=(CASE, KEPT), users={EVIL: "bob (2)", STREAM: "alice (1)"})
-RATES = RatesAnswer(
+RATES = answers.RatesAnswer(
     since=NOW - 3600, until=NOW, step_seconds=60, source="journal", problem="Prometheus gives no history: <timeout>",
     points=tuple((NOW - 3540 + 60 * n, 2e6 * (n % 7), 44e6 + 4e5 * n, 50.0 + n, 20.0) for n in range(60)
                  if not 20 < n < 26))
-LIST = ListAnswer(targets=OVERVIEW.targets, jobs=OVERVIEW.jobs, found=2, users=OVERVIEW.users, device_time=(TIMES,),
-                  pools=("flash", "hdd"), conditions=("slowed", "none", "degraded"))
-DRAIN = DrainRow(
+LIST = answers.ListAnswer(
+    targets=OVERVIEW.targets, jobs=OVERVIEW.jobs, found=2, users=OVERVIEW.users, device_time=(TIMES,),
+    pools=("flash", "hdd"), conditions=("slowed", "none", "degraded"))
+DRAIN = answers.DrainRow(
     target="l-OST0004", by=EVIL, order=7, phase="running", preview=False, begun_at=NOW - 7200, passes=1,
     position=f"/proj/{EVIL}", examined=120_000, found_files=800, found_bytes=40 * 10**9, arrived=2, queued_moves=60,
     files_moved=300, used_bytes=50 * 10**9, used_bytes_at_begin=72 * 10**9, seconds_left=9000.0,
-    left=(LeftRow(sentence="the file has mirrors", count=3, examples=(f"/proj/{EVIL}", "/b")),),
+    left=(answers.LeftRow(sentence="the file has mirrors", count=3, examples=(f"/proj/{EVIL}", "/b")),),
     stopped_mdts=("MDT0000",), stop_command="lctl set_param osp.l-OST0004-osc-MDT*.max_create_count=0",
     give_back_command="lctl set_param osp.l-OST0004-osc-MDT*.max_create_count=20000", trouble=EVIL,
     waits_for="streams of s.1")
-ANSWERS: dict[str, dict[str, Any]] = {
-    "drains": to_json(DrainsAnswer(NOW, (DRAIN,))),
-    "status": to_json(STATUS), "overview": to_json(OVERVIEW), "history": to_json(HISTORY), "explain": to_json(EXPLAIN),
-    "about": to_json(ABOUT), "rates": to_json(RATES), "list": to_json(LIST)}
+ANSWERS: dict[str, dict[str, Any]] = {request: answers.to_json(answer) for request, answer in {
+    "drains": answers.DrainsAnswer(NOW, (DRAIN,)), "status": STATUS, "overview": OVERVIEW, "history": HISTORY,
+    "explain": EXPLAIN, "about": ABOUT, "rates": RATES, "list": LIST}.items()}
 """By request."""
 
 
 def overview(**changed: object) -> dict[str, object]:
     """The overview with other fields."""
-    return to_json(OVERVIEW.replaced(**changed))
+    return answers.to_json(OVERVIEW.replaced(**changed))

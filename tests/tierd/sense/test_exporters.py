@@ -17,21 +17,9 @@ from tests.tierd.sense.loopback_server import Behave, answers, liar
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.model import UNSEEN, Window
+from tierd.sense import exposition
 from tierd.sense.counters import JobEntry
 from tierd.sense.exporters import MAX_THREADS, Answer, ExporterReadings, HttpAnswers, ParallelFetch
-from tierd.sense.exposition import (
-    ASK_AGAIN,
-    CHANGELOG_FAMILIES,
-    CONDITION_FAMILIES,
-    DATA_LIMITS,
-    JOB_FAMILIES,
-    NONROTATIONAL,
-    READ_AT,
-    READ_COLLECTORS,
-    TARGET_FAMILIES,
-    SelectiveClient,
-    reading_of,
-)
 from tierd.sense.freshness import FORGET_SECONDS, CheckedReadings
 from tierd.sense.http_client import HttpClient, Response, SourceError, StatusError
 from tierd.sense.readings import Reading, Stamp, window
@@ -272,21 +260,6 @@ def test_no_answer_however_late_makes_a_rate_that_was_not(course: list[tuple[flo
             assert moved == pytest.approx(RATE, rel=1e-6)
 
 
-def test_a_server_whose_clock_was_set_has_no_rate_for_a_window() -> None:
-    clock = SettableClock()
-    rack = Rack(clock, 1, (0.0,))
-    exporters = ExporterReadings(lambda: rack.urls, lambda urls: (
-        {urls[0]: rack.answer(0, clock.at, clock.at + 0.1, clock.at + 0.2)}, {}), clock)
-    steady = windows_of(exporters, clock, 4)
-    before = exporters()
-    rack.skew_seconds = (-2.0,)
-    set_back, then = windows_of(exporters, clock, 3)[1:]
-    clock.at += 5
-    assert [rate(seen, "l-OST0000") for seen in steady[1:] if seen] == pytest.approx([RATE] * 3)
-    assert before.stamps["l-OST0000"].clock != exporters().stamps["l-OST0000"].clock
-    assert [rate(seen, "l-OST0000") for seen in (set_back, then) if seen] == pytest.approx([RATE] * 2)
-
-
 IDLE, BEYOND = "lustre_jobs_idle", "lustre_jobs_beyond_limit"
 
 
@@ -294,17 +267,23 @@ IDLE, BEYOND = "lustre_jobs_idle", "lustre_jobs_beyond_limit"
     ({IDLE: 0}, True), ({IDLE: 0, BEYOND: 0}, True), ({}, False), ({IDLE: 1}, False), ({IDLE: 0, BEYOND: 1}, False)])
 def test_a_new_entry_counts_if_the_answer_before_had_all(hidden: dict[str, int], counts: bool) -> None:
     of = '{fs="l",target="OST0000"'
-    before, after = (reading_of("".join([
+    before, after = (exposition.reading_of("".join([
         *[f"{name}{of}}} {number}\n" for name, number in hidden.items()],
         *[f'lustre_job_operations_total{of},jobid="{job}",operation="write"}} 9\n' for job in jobs]]).encode(), "", at)
         for at, jobs in ((5.0, "b"), (10.0, "ab")))
     assert [job for _, job in window(before, after).loads] == ["a"] * counts
 
 
-def test_a_target_that_was_not_read_again_shows_no_set_clock() -> None:
-    first, again, one = (Answer(replace(WELL, stamps={"l-OST0000": Stamp("", 9.0), "l-OST0001": Stamp("", at)}), at, at)
-                         for at in (9.0, 9.0, 14.0))
-    assert (again.after(first) is first, one.after(first).clock) == (True, 0)
+@pytest.mark.parametrize(("read", "clock"), [((9.0, 14.0), 0), ((12.0, 12.0), 1)])
+def test_a_clock_that_was_set_shows_and_a_target_that_was_not_read_again_is_no_sign(
+        read: tuple[float, float], clock: int) -> None:
+    def answered(at: float, *stamps: float) -> Answer:
+        times = {f"l-OST000{number}": Stamp("", stamp) for number, stamp in enumerate(stamps)}
+        return Answer(replace(WELL, stamps=times), at, at)
+
+    first = answered(9.0, 9.0, 9.0)
+    assert answered(9.0, 9.0, 9.0).after(first) is first
+    assert {stamp.clock for stamp in answered(14.0, *read).after(first).stamps("oss").values()} == {f"oss {clock}"}
 
 
 def test_no_rate_is_made_from_the_times_of_two_clocks() -> None:
@@ -371,7 +350,7 @@ def test_exporters_are_asked_for_the_collectors_that_count_only() -> None:
     with liar(answers(page("OST0000"))) as plain, liar(answers(page("OST0001"))) as chosen:
         scraping([plain.url, f"{chosen.url}?collect[]=jobs"])()
     (request,), (own,) = plain.requests, chosen.requests
-    assert parse_qs(urlsplit(request.split()[1]).query) == {"collect[]": sorted(READ_COLLECTORS)}
+    assert parse_qs(urlsplit(request.split()[1]).query) == {"collect[]": sorted(exposition.READ_COLLECTORS)}
     assert parse_qs(urlsplit(own.split()[1]).query) == {"collect[]": ["jobs"]}
 
 
@@ -400,20 +379,21 @@ def test_an_exporter_that_lacked_collectors_is_asked_for_all_of_them_again(has_a
                                     for name in asked).encode(), None)
 
     requests: list[str] = []
-    client = SelectiveClient(Server(ServerAccess(), 1.0, {}), ("a", "b"))
-    for _ in range(ASK_AGAIN + 1):
+    client = exposition.SelectiveClient(Server(ServerAccess(), 1.0, {}), ("a", "b"))
+    for _ in range(exposition.ASK_AGAIN + 1):
         client.get("http://oss1:9169/metrics")
-    assert requests == ["refused", "ax", *["a"] * (ASK_AGAIN - 2),
+    assert requests == ["refused", "ax", *["a"] * (exposition.ASK_AGAIN - 2),
                         *(["ab", "ab"] if has_all else ["refused", "a", "a"])]
 
 
 def test_the_collectors_that_are_asked_for_show_all_that_is_read() -> None:
     shown = {family.name: collector.name for collector in COLLECTORS for family in collector.families}
-    wanted = {*JOB_FAMILIES, *TARGET_FAMILIES, READ_AT, *CONDITION_FAMILIES, *CHANGELOG_FAMILIES, NONROTATIONAL,
-              *DATA_LIMITS, "lustre_service_requests_total"}
+    wanted = {*exposition.JOB_FAMILIES, *exposition.TARGET_FAMILIES, exposition.READ_AT, *exposition.CONDITION_FAMILIES,
+              *exposition.CHANGELOG_FAMILIES, exposition.NONROTATIONAL, *exposition.DATA_LIMITS,
+              "lustre_service_requests_total"}
     needed = {shown[name.removesuffix("_bucket").removesuffix("_count") if "io_size" in name else name]
               for name in wanted}
-    assert {"ost" if name == "mdt" else name for name in needed} == {*READ_COLLECTORS}
+    assert {"ost" if name == "mdt" else name for name in needed} == {*exposition.READ_COLLECTORS}
 
 
 @pytest.mark.parametrize(("took", "known"), [(0.1, True), (1.0, False)])

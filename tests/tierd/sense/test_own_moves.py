@@ -10,18 +10,8 @@ from lustre.fid import Fid
 from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tierd.model import JobLoad, Window
-from tierd.sense.own_moves import (
-    BEFORE_SECONDS,
-    FILE_BYTES,
-    MAX_FILES,
-    MIN_BYTES,
-    PASSES,
-    QUIET_SECONDS,
-    REMEMBER_SECONDS,
-    OwnJobs,
-    OwnMoves,
-    nids_of_moves,
-)
+from tierd.sense import own_moves
+from tierd.sense.own_moves import OwnJobs, OwnMoves, nids_of_moves
 from tierd.sense.parameters import own_nids
 
 MOVED, OTHER = Fid(2, 1), Fid(2, 2)
@@ -36,7 +26,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.echo = OwnMoves(("lfs.0",), lambda: self.nids, lambda: self.time,
-                         lambda fid, since: fid in self.begun and since == self.time - REMEMBER_SECONDS)
+                         lambda fid, since: fid in self.begun and since == self.time - own_moves.REMEMBER_SECONDS)
         self.echo.moved(MOVED)
 
     def is_own(self, target: Fid = MOVED, job: str = "node17", uid: int | None = 0, nid: str = "10.0.0.5@tcp",
@@ -73,7 +63,7 @@ def test_a_record_is_an_own_move_by_job_or_by_file_user_and_node(world: World, r
     ({"nids": frozenset()}, {"nid": ELSEWHERE}, True),
     *(({"nids": frozenset(nids_of_moves({HERE}, [ELSEWHERE]))}, {"nid": nid}, is_own)
       for nid, is_own in ((HERE, True), (ELSEWHERE, True), ("10.0.0.7@tcp", False))),
-    ({"time": 1001.0 + REMEMBER_SECONDS}, {}, False),
+    ({"time": 1001.0 + own_moves.REMEMBER_SECONDS}, {}, False),
 ], ids=["before a restart", "no NIDs are known", "here", "mover", "another node", "ten minutes later"])
 def test_own_moves_depend_on_what_is_known(world: World, known: dict[str, Any], record: dict[str, Any],
                                            is_own: bool) -> None:
@@ -82,9 +72,9 @@ def test_own_moves_depend_on_what_is_known(world: World, known: dict[str, Any], 
 
 
 def test_the_files_that_tierd_remembers_are_limited(world: World) -> None:
-    for number in range(MAX_FILES + 10):
+    for number in range(own_moves.MAX_FILES + 10):
         world.echo.moved(Fid(3, number))
-    assert len(world.echo.files) == MAX_FILES
+    assert len(world.echo.files) == own_moves.MAX_FILES
 
 
 def test_addresses_of_a_recorded_node(capture: Unpack) -> None:
@@ -113,8 +103,8 @@ class Journal:
 
 
 @pytest.mark.parametrize(("moved", "done", "asked"), [
-    ((10, 25_000_000), 100e6, [1000.0 - BEFORE_SECONDS]),
-    ((0, 0), MIN_BYTES, []),  # a command on a file or two
+    ((10, 25_000_000), 100e6, [1000.0 - own_moves.BEFORE_SECONDS]),
+    ((0, 0), own_moves.MIN_BYTES, []),  # a command on a file or two
 ])
 def test_io_of_moves_in_the_journal_and_little_io_is_no_other_mover(moved: tuple[int, int], done: float,
                                                                     asked: list[float]) -> None:
@@ -125,7 +115,7 @@ def test_io_of_moves_in_the_journal_and_little_io_is_no_other_mover(moved: tuple
 
 
 def test_another_mover_shows_by_more_io_than_own_moves_can_cause() -> None:
-    most = MIN_BYTES + PASSES * 1_000_000 + FILE_BYTES * 2
+    most = own_moves.MIN_BYTES + own_moves.PASSES * 1_000_000 + own_moves.FILE_BYTES * 2
     work = OwnJobs(JOBS, Journal(2, 1_000_000))
     assert work(window(lfs0=most - 1, tierd0=1.0)) == frozenset(JOBS)
     assert work(window(lfs0=most, tierd0=1.0)) == frozenset()
@@ -137,8 +127,8 @@ def test_another_mover_is_reported_in_the_same_words_until_it_is_quiet_for_five_
     first = work.problem
     assert first.startswith("another mover: lfs.0 read and wrote 100 MB in 5 s")
     for seen, jobs, problem in ((window(1005.0, lfs0=900e6), (), first), (window(1010.0), JOBS, first),
-                                (window(1004.0 + QUIET_SECONDS), JOBS, first),
-                                (window(1005.0 + QUIET_SECONDS), JOBS, "")):
+                                (window(1004.0 + own_moves.QUIET_SECONDS), JOBS, first),
+                                (window(1005.0 + own_moves.QUIET_SECONDS), JOBS, "")):
         assert (work(seen), work.problem) == (frozenset(jobs), problem)
     work(window(2000.0, lfs0=100e6))
     work(window(500.0))

@@ -14,17 +14,10 @@ from tierd.act.journal.rates import JOBS, TARGETS
 from tierd.clock import Clock, SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
+from tierd.sense import prometheus_history
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import QueryApi
-from tierd.sense.prometheus_history import (
-    BYTES,
-    MAX_JOBS,
-    OPERATIONS,
-    LearnedHistory,
-    busiest,
-    learned_history,
-    past_rates,
-)
+from tierd.sense.prometheus_history import BYTES, OPERATIONS, LearnedHistory, past_rates
 
 HOSTILE = 'evil.*|"} or vector(1)\n'
 
@@ -46,7 +39,7 @@ def api(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l
 
 
 def remembering(*of: Any, **more: Any) -> Callable[[Window, float], LearnedHistory]:
-    return partial(learned_history, api(*of, **more))
+    return partial(prometheus_history.learned_history, api(*of, **more))
 
 
 def test_rates_become_windows_of_before() -> None:
@@ -99,8 +92,8 @@ def test_an_incomplete_history_is_not_used() -> None:
 def test_the_busiest_jobs_are_selected() -> None:
     loads = {("l-OST0000", f"j{n}"): JobLoad("l-OST0000", f"j{n}", write_bytes=float(n), writes=float(5000 - n))
              for n in range(5000)}
-    jobs = busiest(Window(0, 5, loads, {}))
-    assert len(jobs) == 2 * MAX_JOBS
+    jobs = prometheus_history.busiest(Window(0, 5, loads, {}))
+    assert len(jobs) == 2 * prometheus_history.MAX_JOBS
     assert {"j4999", "j0"} <= jobs
 
 

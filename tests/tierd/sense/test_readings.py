@@ -11,19 +11,10 @@ from exporter.exposition import escape
 from exporter.jobs.lines import unique_name
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
 from tierd.loads import JobLoad
+from tierd.sense import readings
 from tierd.sense.counters import CounterTable, JobEntry
 from tierd.sense.exposition import labels_of
-from tierd.sense.readings import (
-    DATA_OPERATIONS,
-    IMPLAUSIBLE,
-    MAX_BYTES,
-    MAX_OPERATIONS,
-    MEMORY_OPERATIONS,
-    Reading,
-    ServiceCounters,
-    of_filesystem,
-    window,
-)
+from tierd.sense.readings import IMPLAUSIBLE, Reading, ServiceCounters, of_filesystem, window
 
 OST, MDT = "lustre-OST0002", "lustre-MDT0000"
 
@@ -105,13 +96,15 @@ def one_by_one(before: JobEntry | None, after: JobEntry, seconds: float) -> JobL
                     for was, now in both)
     if not any(samples.values()):
         return None
-    for numbers, most in ((samples, MAX_OPERATIONS), (totals, MAX_BYTES), (sizes, MAX_OPERATIONS)):
+    limits = readings.MAX_OPERATIONS, readings.MAX_BYTES, readings.MAX_OPERATIONS
+    for numbers, most in zip((samples, totals, sizes), limits, strict=True):
         if not (all(number >= 0 for number in numbers.values()) and sum(numbers.values()) <= most * seconds):
             return IMPLAUSIBLE
     return JobLoad(
         OST_TARGET, "j", totals.get("read_bytes", 0.0), totals.get("write_bytes", 0.0),
         samples.get("read_bytes") or samples.get("read", 0.0), samples.get("write_bytes") or samples.get("write", 0.0),
-        sum(count for name, count in samples.items() if name not in DATA_OPERATIONS | MEMORY_OPERATIONS),
+        sum(count for name, count in samples.items()
+            if name not in readings.DATA_OPERATIONS | readings.MEMORY_OPERATIONS),
         totals.get("read", 0.0) + totals.get("write", 0.0), sizes)
 
 

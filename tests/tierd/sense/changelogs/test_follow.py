@@ -10,15 +10,8 @@ from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog_bytes import encode
 from tests.tierd.sense.clocks import SettableClock
-from tierd.sense.changelogs.follow import (
-    LATE_SECONDS,
-    MAX_READS,
-    READ_SECONDS,
-    ChangelogError,
-    Follower,
-    MissingRecordsError,
-    TimedCalls,
-)
+from tierd.sense.changelogs import follow
+from tierd.sense.changelogs.follow import ChangelogError, Follower, MissingRecordsError, TimedCalls
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.freshness import RecordSource
 
@@ -63,7 +56,7 @@ def test_lost_records_are_reported_once_and_later_records_are_returned() -> None
     log.first, log.last = 9, 12
     assert drained(follower) == ([], "")
     assert set(follower.waiting) == {"MDT0000", "MDT0001"}
-    clock.at += LATE_SECONDS
+    clock.at += follow.LATE_SECONDS
     with pytest.raises(MissingRecordsError, match="changelog of MDT0000: records 6 to 8 are missing") as caught:
         list(records_of(follower))
     assert caught.value.mdts == {"MDT0000", "MDT0001"}
@@ -82,7 +75,7 @@ def test_a_late_record_is_not_lost() -> None:
     follower = Follower(log.read, ["MDT0000"], clock, {"MDT0000": 2})
     log.late = {5}
     assert drained(follower) == ([3, 4], "")
-    clock.at += LATE_SECONDS - 0.1
+    clock.at += follow.LATE_SECONDS - 0.1
     log.last, log.late = 12, {5, 9}
     assert drained(follower) == ([], "")
     clock.at += 1000.0
@@ -111,7 +104,7 @@ def test_all_lost_records_are_reported_in_the_second_read() -> None:
     follower = Follower(log.read, ["MDT0000"], clock)
     log.late = {3, 4, 700, 900, 1999}
     assert drained(follower) == ([1, 2], "")
-    clock.at += LATE_SECONDS
+    clock.at += follow.LATE_SECONDS
     seen, problem = drained(follower)
     assert seen == [n for n in range(5, 2001) if n not in log.late]
     assert problem == ("changelog of MDT0000: records 3 to 4 are missing; records 700 to 700 are missing; records 900 "
@@ -142,14 +135,14 @@ def test_a_changelog_that_grows_faster_than_it_is_read_does_not_hold_up_the_othe
     follower = Follower(lambda mdt, after: (endless if mdt == "MDT0000" else other).read(mdt, after),
                         ["MDT0000", "MDT0001"], SettableClock())
     assert "changelog of MDT0000: tierd is more than 60 s behind" in drained(follower)[1]
-    assert follower.positions == {"MDT0000": MAX_READS, "MDT0001": 2}
+    assert follower.positions == {"MDT0000": follow.MAX_READS, "MDT0001": 2}
 
 
 def test_the_rest_of_a_slow_changelog_is_left_for_the_next_call() -> None:
     log, clock = Log(9, batch=1), SettableClock()
 
     def slow(mdt: str, after: int) -> bytes:
-        clock.at += 0.4 * READ_SECONDS
+        clock.at += 0.4 * follow.READ_SECONDS
         return log.read(mdt, after)
 
     follower, clock.at = Follower(slow, ["MDT0000"], clock), 60.0

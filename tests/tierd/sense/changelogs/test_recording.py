@@ -14,14 +14,9 @@ from lustre.fid import Fid
 from simulator.servers.changelog import QUICK_START_MASK, Actor, Changelog
 from tests.tierd.sense.changelogs.test_follow import drained
 from tierd.daemon.process import mounted_marks
+from tierd.sense.changelogs import recording
 from tierd.sense.changelogs.follow import Follower
-from tierd.sense.changelogs.recording import (
-    MARK_SECONDS,
-    MARK_SECONDS_FOR_MASK,
-    RESTARTED_SECONDS,
-    MarkWriter,
-    RecordingCheck,
-)
+from tierd.sense.changelogs.recording import MarkWriter, RecordingCheck
 from tierd.sense.readings import ChangelogState
 
 REGISTER = "lctl --device l-MDT0000 changelog_register"
@@ -88,7 +83,7 @@ def site(request: pytest.FixtureRequest) -> Site:
 def test_a_quiet_mdt_is_not_trouble_and_its_marks_are_not_activity(site: Site) -> None:
     for _ in range(30):
         assert site.cycle() == ([], "")
-    assert site.marks <= (0 if site.shown else 30 * 5 / MARK_SECONDS + 2)
+    assert site.marks <= (0 if site.shown else 30 * 5 / recording.MARK_SECONDS + 2)
     assert site.recording.note() == ""
 
 
@@ -129,7 +124,7 @@ def test_a_mark_shows_recording_if_the_mask_is_hidden() -> None:
         assert site.cycle()[1] == ""
     assert site.marks == 1
     site.log.set_mask(QUICK_START_MASK - {RecordType.CLOSE})
-    site.time += MARK_SECONDS_FOR_MASK
+    site.time += recording.MARK_SECONDS_FOR_MASK
     assert "its mask leaves out CLOSE: " in site.within(6)
     site.log.set_mask(QUICK_START_MASK)
     assert "records are missing" in " ".join(site.cycle()[1] for _ in range(8))
@@ -215,7 +210,7 @@ def test_an_index_that_stays_below_the_position_means_that_the_changelog_restart
     site.cycle()
     site.log = Changelog()
     site.work()
-    assert site.within(int(RESTARTED_SECONDS / 5) - 2) == ""
+    assert site.within(int(recording.RESTARTED_SECONDS / 5) - 2) == ""
     assert "it has restarted" in site.within(5) + site.cycle()[1]
     assert site.follower.positions == {"MDT0000": 3}
 
@@ -226,7 +221,7 @@ def test_an_index_from_before_the_counters_went_away_shows_no_restart() -> None:
     site.cycle()
     site.shown = False
     site.work()
-    assert site.within(2 * int(RESTARTED_SECONDS / 5)) == ""
+    assert site.within(2 * int(recording.RESTARTED_SECONDS / 5)) == ""
     site.shown = True
     assert site.within(5) == ""
     assert site.follower.positions == {"MDT0000": 6}
