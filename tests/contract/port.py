@@ -32,6 +32,16 @@ class Ground:
     changelog_mdt: str = ""
     """An MDT that keeps a changelog and holds the directory; empty when none does."""
 
+    def directory(self, name: str) -> str:
+        """The path of a new directory."""
+        self.make_directory(f"{self.root}/{name}")
+        return f"{self.root}/{name}"
+
+    def file(self, name: str, size_bytes: int) -> str:
+        """The path of a new file."""
+        self.make_file(f"{self.root}/{name}", size_bytes)
+        return f"{self.root}/{name}"
+
     def layout(self, path: str) -> Layout:
         """The layout of a file, or the default of a directory, which must have one."""
         found = self.filesystem.layout(path)
@@ -60,13 +70,12 @@ class PortContract:
         assert all(0 <= room.avail_bytes <= room.free_bytes <= room.size_bytes for room in space.values())
 
     def test_status_path_and_entries_agree(self, ground: Ground) -> None:
-        ground.make_directory(f"{ground.root}/d")
-        ground.make_file(f"{ground.root}/d/file", 12345)
-        found = ground.filesystem.status(f"{ground.root}/d/file")
+        directory, path = ground.directory("d"), ground.file("d/file", 12345)
+        found = ground.filesystem.status(path)
         assert (found.size_bytes, found.is_directory, found.link_count) == (12345, False, 1)
-        assert ground.filesystem.path_of(found.fid) == f"{ground.root}/d/file"
-        assert ground.filesystem.status(f"{ground.root}/d").is_directory
-        assert list(ground.filesystem.entries(f"{ground.root}/d")) == ["file"]
+        assert ground.filesystem.path_of(found.fid) == path
+        assert ground.filesystem.status(directory).is_directory
+        assert list(ground.filesystem.entries(directory)) == ["file"]
 
     def test_a_missing_path_raises(self, ground: Ground) -> None:
         missing = f"{ground.root}/nothing"
@@ -83,28 +92,23 @@ class PortContract:
                 ask()
 
     def test_a_default_is_set_taken_by_new_files_and_taken_away(self, ground: Ground) -> None:
-        place = f"{ground.root}/defaults"
-        ground.make_directory(place)
+        place = ground.directory("defaults")
         assert ground.filesystem.layout(place) is None
         ground.filesystem.set_default_layout(place, ground.covering())
         assert same_shape(ground.layout(place), ground.covering())
-        ground.make_file(f"{place}/small", 1000)
-        assert same_shape(ground.layout(f"{place}/small"), ground.covering())
+        assert same_shape(ground.layout(ground.file("defaults/small", 1000)), ground.covering())
         ground.filesystem.set_default_layout(place, None)
         assert ground.filesystem.layout(place) is None
 
     def test_directories_in_a_directory(self, ground: Ground) -> None:
-        place = f"{ground.root}/holds"
-        for path in (place, f"{place}/one", f"{place}/one/deeper", f"{place}/two"):
-            ground.make_directory(path)
-        ground.make_file(f"{place}/file", 1000)
+        place, _, _, two = map(ground.directory, ("holds", "holds/one", "holds/one/deeper", "holds/two"))
+        ground.file("holds/file", 1000)
         assert sorted(ground.filesystem.subdirectories(place)) == ["one", "two"]
-        assert list(ground.filesystem.subdirectories(f"{place}/two")) == []
+        assert list(ground.filesystem.subdirectories(two)) == []
 
     def test_a_default_without_a_pool_is_put_back_without_one(self, ground: Ground) -> None:
         """Lustre keeps the pool of the default that is replaced where the new one has no place for a name."""
-        place = f"{ground.root}/put-back"
-        ground.make_directory(place)
+        place = ground.directory("put-back")
         for before in (Layout((Component(stripe_count=2),), composite=False),
                        Layout((Component(0, 1 << 20), Component(1 << 20, EOF, stripe_count=2)))):
             ground.filesystem.set_default_layout(place, before)
@@ -114,8 +118,7 @@ class PortContract:
             assert (pools_of(found), same_shape(found, before)) == ((), True)
 
     def test_a_move_changes_the_layout_and_nothing_else(self, ground: Ground) -> None:
-        path = f"{ground.root}/moved"
-        ground.make_file(path, 300_000)
+        path = ground.file("moved", 300_000)
         before = ground.filesystem.status(path)
         for layout in (ground.on(ground.flash), ground.on(ground.hdd), ground.covering()):
             ground.filesystem.migrate(path, layout)
@@ -125,18 +128,16 @@ class PortContract:
             assert (now.fid, now.size_bytes, int(now.mtime), now.uid, now.gid) == (
                 before.fid, before.size_bytes, int(before.mtime), before.uid, before.gid)
 
-    def on_mdt(self, ground: Ground, path: str) -> None:
-        """A file of 2017 whose beginning lies on the MDT."""
-        directory = path.rpartition("/")[0]
-        ground.make_directory(directory)
-        ground.filesystem.set_default_layout(directory, ground.dom(ground.hdd))
-        ground.make_file(path, 30_000)
+    def on_mdt(self, ground: Ground, directory: str) -> str:
+        """A file of 2017 whose beginning lies on the MDT, in a new directory."""
+        ground.filesystem.set_default_layout(ground.directory(directory), ground.dom(ground.hdd))
+        path = ground.file(f"{directory}/a", 30_000)
         ground.set_mtime(path, 1_500_000_000.0)
+        return path
 
     def test_data_that_leaves_the_mdt_keeps_its_time_or_stays(self, ground: Ground) -> None:
         """The exchange itself sets the modification time to the present, whoever asks for it."""
-        path = f"{ground.root}/leaves-mdt/a"
-        self.on_mdt(ground, path)
+        path = self.on_mdt(ground, "leaves-mdt")
         before = ground.layout(path)
         try:
             ground.filesystem.migrate(path, ground.on(ground.flash))
@@ -149,16 +150,14 @@ class PortContract:
 
     def test_data_on_the_mdt_stays_there_whatever_pool_stands_on_it(self, ground: Ground) -> None:
         """Lustre 2.17 puts the pool of the directory's default on the component of the MDT: it means nothing."""
-        path = f"{ground.root}/stays-on-mdt/a"
-        self.on_mdt(ground, path)
+        path = self.on_mdt(ground, "stays-on-mdt")
         ground.filesystem.migrate(path, ground.dom(ground.flash))
         assert same_shape(ground.layout(path), ground.dom(ground.flash))
         assert pools_of(ground.layout(path)) == (ground.flash,)
         assert int(ground.filesystem.status(path).mtime) == 1_500_000_000
 
     def test_data_moves_onto_an_mdt_and_keeps_its_time(self, ground: Ground) -> None:
-        path = f"{ground.root}/onto-mdt"
-        ground.make_file(path, 30_000)
+        path = ground.file("onto-mdt", 30_000)
         ground.set_mtime(path, 1_500_000_000.0)
         before = ground.filesystem.status(path)
         ground.filesystem.migrate(path, ground.dom(ground.hdd))
@@ -167,8 +166,7 @@ class PortContract:
         assert (after.fid, after.size_bytes, int(after.mtime)) == (before.fid, before.size_bytes, 1_500_000_000)
 
     def test_a_component_on_the_mdt_keeps_its_size(self, ground: Ground) -> None:
-        path = f"{ground.root}/larger-on-mdt/a"
-        self.on_mdt(ground, path)
+        path = self.on_mdt(ground, "larger-on-mdt")
         first, *rest = ground.dom(ground.hdd).components
         assert first.extent_end is not None
         larger = Layout((replace(first, extent_end=2 * first.extent_end),
@@ -178,15 +176,14 @@ class PortContract:
         assert same_shape(ground.layout(path), ground.dom(ground.hdd))
 
     def test_a_directory_does_not_move(self, ground: Ground) -> None:
-        ground.make_directory(f"{ground.root}/stays")
+        place = ground.directory("stays")
         with pytest.raises(OSError):  # noqa: PT011 -- a refusal here, EISDIR there
-            ground.filesystem.migrate(f"{ground.root}/stays", ground.on(ground.flash))
+            ground.filesystem.migrate(place, ground.on(ground.flash))
 
     def test_the_changelog_shows_a_move(self, ground: Ground) -> None:
         if not ground.changelog_mdt:
             pytest.skip("no MDT keeps a changelog")
-        path = f"{ground.root}/told"
-        ground.make_file(path, 1000)
+        path = ground.file("told", 1000)
         fid = ground.filesystem.status(path).fid
         after = -1
         while data := ground.filesystem.changelog(ground.changelog_mdt, after):
@@ -203,8 +200,7 @@ class PortContract:
         assert all(0 <= room.used <= 1 and room.inodes_free <= room.inodes for room in space.values())
 
     def test_a_default_striping_of_directories_is_set_and_deleted(self, ground: Ground) -> None:
-        ground.make_directory(f"{ground.root}/wide")
-        filesystem, place = ground.filesystem, f"{ground.root}/wide"
+        filesystem, place = ground.filesystem, ground.directory("wide")
         assert filesystem.default_striping(place) is None
         wanted = DefaultStriping(2, -1, "crush", 1)
         filesystem.set_default_striping(place, wanted)
@@ -215,12 +211,12 @@ class PortContract:
         assert filesystem.default_striping(place) is None
 
     def test_a_file_moves_to_the_ost_that_is_named(self, ground: Ground) -> None:
-        ground.make_file(f"{ground.root}/placed", MIB)
-        ground.set_mtime(f"{ground.root}/placed", 1_600_000_000)
+        path = ground.file("placed", MIB)
+        ground.set_mtime(path, 1_600_000_000)
         for target in ground.filesystem.pools()[ground.hdd]:
             index = int(target[-4:], 16)
             wanted = Layout((Component(pool=ground.hdd, ost_list=(index,)),), composite=False)
-            ground.filesystem.migrate(f"{ground.root}/placed", wanted)
-            found = ground.filesystem.layout(f"{ground.root}/placed")
+            ground.filesystem.migrate(path, wanted)
+            found = ground.filesystem.layout(path)
             assert [one.ost_index for one in found.components[0].objects] == [index]
-            assert ground.filesystem.status(f"{ground.root}/placed").size_bytes == MIB
+            assert ground.filesystem.status(path).size_bytes == MIB
