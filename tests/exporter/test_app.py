@@ -1,4 +1,4 @@
-"""The exporter over HTTP: formats, compression, shared scrapes, the landing page, and an end without a cut."""
+"""The exporter over HTTP: formats, compression, the landing page, and scrapes that share a pass or wait for it."""
 
 import gzip
 import http.client
@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_pars
 from exporter import exposition
 from exporter.app import App
 from exporter.self_metrics import registry
+from exporter.single_flight import SingleFlight
 from httpserver.server import Address, Server, parse_address
 
 WAIT = 20.0
@@ -143,3 +144,50 @@ def test_the_share_of_reused_chunks_is_shown(served) -> None:
     for collector in ("osc", "jobs"):
         assert more[collector] - reused[collector] > 0
         assert later[collector] > first[collector]
+
+
+ALL = frozenset({"llite", "osc"})
+
+
+def test_a_failed_pass_is_not_shared_and_the_next_has_all_its_time() -> None:
+    flight: SingleFlight[float] = SingleFlight()
+
+    def fail(_: float) -> float:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        flight.do(ALL, fail, 20.0)
+    assert 0 < flight.do(ALL, lambda left: left, 5.0) <= 5
+
+
+def test_scrapes_of_one_address_keep_another_waiting_for_one_pass_only() -> None:
+    flight: SingleFlight[None] = SingleFlight()
+    begun: list[str] = []
+    go_on = threading.Event()
+
+    def scrape(name: str, names: frozenset[str], address: str) -> threading.Thread:
+        def make(_: float) -> None:
+            begun.append(name)
+            go_on.wait(20)
+
+        thread = threading.Thread(target=flight.do, args=(names, make, 20.0, address))
+        thread.start()
+        return thread
+
+    def waiting(count: int) -> None:
+        while len(flight._changed._waiters) < count:  # type: ignore[attr-defined]
+            threading.Event().wait(0.01)
+
+    threads = [scrape("first", ALL, "crowd")]
+    while not begun:
+        threading.Event().wait(0.01)
+    for number in range(20):
+        threads.append(scrape(f"crowd {number}", frozenset({"llite", f"c{number}"}), "crowd"))
+        waiting(number + 1)
+    threads.append(scrape("prometheus", frozenset({"llite", "jobs"}), "prometheus"))
+    waiting(21)
+    go_on.set()
+    for thread in threads:
+        thread.join(20)
+    assert begun[:2] == ["first", "prometheus"]
+    assert len(begun) == 22

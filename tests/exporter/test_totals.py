@@ -1,4 +1,4 @@
-"""Sums by pool: over time, over pools that overlap, over targets that come and go."""
+"""Sums by pool: over time, over pools that overlap, over targets that come and go, over clients that are quiet."""
 
 import math
 from pathlib import Path
@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.connections import MAX_QUIET_PASSES
 from exporter.exposition import Histogram, doubling
 from tests.exporter.collectors.families import shown
-from tests.exporter.test_quiet import MOUNT, OSC, rpc_stats
 
 A, B = "ffff9f0a8c3d1800", "ffff9f0a00000000"
 POOLS = "proc/fs/lustre/lov/lustre-clilov-{}/pools"
@@ -142,3 +142,51 @@ def test_a_bucket_of_nonsense_does_not_stay_in_a_sum(grow, exporter, samples, no
         grow({f"{OSC}/rpc_stats": rpc_stats(count)})
         found = shown(samples, running.scrape("osc"), "lustre_osc_pages_per_rpc_bucket", "direction", "le")
         assert {value for (direction, _), value in found.items() if direction == "read"} == {total}
+
+
+OSC = "sys/kernel/debug/lustre/osc/lustre-OST0000-osc-ff1100011d6c9800"
+MOUNT = {"proc/mounts": "m@tcp:/lustre /mnt lustre rw 0 0\n"}
+HEADING = "\n\t\t\tread\t\t\twrite\npages per rpc         rpcs   % cum % |       rpcs   % cum %\n"
+
+
+def busy_stats(reads: int, pings: int = 1) -> str:
+    return (f"snapshot_time 9.5 secs.nsecs\nstart_time 5.0 secs.nsecs\n"
+            f"read_bytes {reads} samples [bytes] 1 1 {reads} 1\nping {pings} samples [usecs] 1 1 1 1\n")  # fmt: skip
+
+
+def rpc_stats(count: int, in_flight: int = 0) -> str:
+    return (f"snapshot_time:         9.5 secs.nsecs\nread RPCs in flight:  {in_flight}\n{HEADING}"
+            f"1:\t\t{count} 100 100   |          0   0   0\n\n")  # fmt: skip
+
+
+def of_reads(text: bytes, name: bytes) -> str:
+    lines = [line for line in text.splitlines() if line.startswith(name) and b'"read"' in line]
+    found = {line.rpartition(b" ")[2].decode() for line in lines}
+    assert len(found) == 1
+    return found.pop()
+
+
+@pytest.mark.parametrize("per_target", [True, False])
+def test_every_bulk_rpc_is_seen_in_the_same_pass(grow, exporter, per_target) -> None:
+    running = exporter(grow({f"{OSC}/stats": busy_stats(1), f"{OSC}/rpc_stats": rpc_stats(1), **MOUNT}),
+                       osc_per_target=per_target)  # fmt: skip
+    running.scrape("osc")
+    for count in range(2, 12):
+        grow({f"{OSC}/stats": busy_stats(count // 2, count), f"{OSC}/rpc_stats": rpc_stats(count // 2)})
+        running.scrape("pools")  # reads stats, but not rpc_stats
+        assert of_reads(running.scrape("osc"), b"lustre_osc_pages_per_rpc_bucket") == str(count // 2)
+
+
+@pytest.mark.parametrize("per_target", [True, False])
+def test_a_quiet_client_is_read_now_and_then_and_a_busy_one_always(grow, exporter, per_target) -> None:
+    running = exporter(grow({f"{OSC}/stats": busy_stats(1), f"{OSC}/rpc_stats": rpc_stats(1), **MOUNT}),
+                       osc_per_target=per_target)  # fmt: skip
+    for pings in range(2 * MAX_QUIET_PASSES):
+        grow({f"{OSC}/stats": busy_stats(1, pings)})
+        running.scrape("osc")
+    grow({f"{OSC}/rpc_stats": rpc_stats(1, in_flight=3)})  # without an answer
+    seen = [of_reads(running.scrape("osc"), b"lustre_osc_rpcs_in_flight{") for _ in range(MAX_QUIET_PASSES)]
+    assert seen[-1] == "3"
+    assert "0" in seen
+    grow({f"{OSC}/rpc_stats": rpc_stats(1, in_flight=5)})
+    assert of_reads(running.scrape("osc"), b"lustre_osc_rpcs_in_flight{") == "5"

@@ -1,10 +1,11 @@
-"""Texts beside those of recorded and written nodes: hostile job ids, lines out of place, lost parts, huge numbers."""
+"""Texts beside those of nodes: hostile ids, lines out of place, lost parts, huge numbers, control characters of C."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.formats import changelog_users, header, job_stats, rpc_stats, stats
+from lustre.formats import changelog_users, compiled, header, job_stats, rpc_stats, stats
+from lustre.formats.opcodes import Opcode
 from tests.conftest import Unpack
 
 BLOCK = b"""\
@@ -98,3 +99,14 @@ def test_times_do_not_count_as_change() -> None:
     times = b"snapshot_time   : 9.5 secs.nsecs\nstart_time      : 2.0 secs.nsecs\nelapsed_time    : 7.5 secs.nsecs\n"
     assert header.after(times + b"rest\n") == b"rest\n"
     assert header.split(times).start_time == b"2.0"
+
+
+def test_python_and_c_give_the_control_characters_the_same_names_and_values() -> None:
+    texts = pytest.importorskip("lustre.formats._texts")
+    assert {one.name: one[0] for one in Opcode} == texts.OPCODES
+    assert compiled.AVAILABLE
+
+
+def test_the_control_characters_differ_and_are_none_of_the_kernels() -> None:
+    assert len({*Opcode}) == len(Opcode.__members__)
+    assert not {*Opcode} & {b"\t", b"\n", b"\r", b" "}

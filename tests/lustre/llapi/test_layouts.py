@@ -1,14 +1,15 @@
-"""A directory's own default layout, and the root's, which Lustre returns for directories without one."""
+"""A directory's own default layout, and the root's, which Lustre returns without one; the default striping."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from lustre.errors import NotLustre
+from lustre.errors import NotLustre, UnknownLayout, understood
+from lustre.layout.directory import DefaultStriping, default_of_xattr, stripes_of_xattr
 from lustre.layout.model import EOF, Component, Layout
 from lustre.layout.xattr import from_xattr
-from lustre.llapi import layouts
+from lustre.llapi import directories, layouts
 from lustre.llapi.directories import opened
 from tests.lustre.fake_llapi import Handle, opens
 
@@ -102,3 +103,21 @@ def test_a_default_layout_without_a_pool_keeps_no_earlier_pool(root: Path, layou
 def test_a_directory_outside_lustre_has_no_default_layout(root: Path) -> None:
     with pytest.raises(NotLustre):
         layouts.whole_default(str(root / "with"))
+
+
+def test_the_request_is_that_of_lfs() -> None:
+    made: list[tuple[int, bytes]] = []
+    directories.set_default(0, DefaultStriping(2, -1, "crush", 1),
+                            lambda _, request, value: made.append((request, value)))
+    directories.set_default(0, None, lambda _, request, value: made.append((request, value)))
+    (set_to, value), (deleted, nothing) = made
+    assert set_to == deleted == 3 << 30 | 48 << 16 | ord("f") << 8 | 246
+    assert default_of_xattr(value) == DefaultStriping(2, -1, "crush", 1)
+    empty = default_of_xattr(nothing)
+    assert (empty.stripe_count, empty.mdt_index, len(nothing)) == (0, -1, 48), "LMVEA_DELETE_VALUES"
+
+
+def test_an_unknown_value_is_an_error_of_the_file_system() -> None:
+    for decode in (stripes_of_xattr, default_of_xattr):
+        with pytest.raises(UnknownLayout, match="magic"):
+            understood(decode, b"\0" * 64)
