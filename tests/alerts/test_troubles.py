@@ -167,13 +167,11 @@ def metric_lines(site: Site, instance: tuple[str, str]) -> Iterator[str]:
             yield f"{bare} {value:.{10 if value > 1e9 else 4}g}"
 
 
-QUERY = re.compile(r"(?P<name>\w+)\{(?P<label>\w+)=~\"(?P<wanted>[^\"]*)\"\}(?: (?P<comparison>==|>) (?P<limit>\d+))?")
-
-
 def query_lines(site: Site, words: list[str]) -> Iterator[str]:
     """``promtool query instant URL QUERY`` at the last scrape; the query selects series and may compare them."""
     assert words[:2] == ["query", "instant"], words
-    asked = QUERY.fullmatch(words[3])
+    form = r"(?P<name>\w+)\{(?P<label>\w+)=~\"(?P<wanted>[^\"]*)\"\}(?: (?P<comparison>==|>) (?P<limit>\d+))?"
+    asked = re.fullmatch(form, words[3])
     assert asked is not None, words[3]
     for series, values in sorted(site.series.items()):
         name, _, rest = series.partition("{")

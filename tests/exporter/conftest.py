@@ -66,11 +66,8 @@ class Exporter:
         return {name: outcome.reason for name, outcome in self.scraper.outcomes.items() if outcome.reason}
 
 
-Make = Callable[..., Exporter]
-
-
 @pytest.fixture
-def exporter() -> Make:
+def exporter() -> Callable[..., Exporter]:
     """``exporter(root, osc_per_target=True)``: one over that tree, all collectors on."""
 
     def make(root: Path, **settings: object) -> Exporter:

@@ -80,13 +80,10 @@ def test_a_text_that_could_not_be_processed_is_returned_in_the_next_pass(grow) -
     assert dict(node.changed(texts)) == {1: b"read 2\n"}
 
 
-KEYS = (b"\n    state: ", b"\n    inflight: ")
-
-
 def test_lines_that_do_not_count_may_change_but_unknown_texts_count_whole(grow) -> None:
     place = "sys/fs/lustre/osc/a/import"
-    node, texts = node_of(grow({place: "import:\n    state: FULL\n    inflight: 1\n    idle: 1\n"})), None
-    texts = Texts(KIND, "import", KEYS)
+    node = node_of(grow({place: "import:\n    state: FULL\n    inflight: 1\n    idle: 1\n"}))
+    texts = Texts(KIND, "import", (b"\n    state: ", b"\n    inflight: "))
     texts.set_devices(["a"])
     assert len([*node.changed(texts)]) == 1
     for text, changed in (

@@ -205,6 +205,7 @@ def unreadable(lines: list[bytes]) -> list[bytes]:
 
 
 OSC = "sys/fs/lustre/osc/lustre-OST000{}-osc-ff1100011d6c9800/{}"
+LOV = "lustre-clilov-ff1100011d6c9800"
 DEBUG_OSC = "sys/kernel/debug/lustre/osc/lustre-OST000{}-osc-ff1100011d6c9800/{}"
 
 
@@ -284,9 +285,6 @@ class SlowTree(Tree):
     def path(self, parameter: str) -> str | None:
         self._wait(parameter)
         return super().path(parameter)
-
-
-LOV = "lustre-clilov-ff1100011d6c9800"
 
 
 @pytest.mark.parametrize(("folder", "listing"), [

@@ -5,6 +5,7 @@ import pytest
 from exporter.ledger import SPARE, Ledger
 
 KEYS = ("a", "b")
+NONSENSE, FAR = (1 << 64) - 1, 1 << 60
 
 
 def sums(ledger: Ledger[str, str]) -> dict[str, int]:
@@ -73,9 +74,6 @@ def test_a_forgotten_job_is_new_and_a_present_one_is_not_forgotten() -> None:
     assert sums(ledger) == {"g/a": 100 + 2 + 103}
 
 
-NONSENSE = (1 << 64) - 1
-
-
 class Clock:
     now = 0.0
 
@@ -93,9 +91,6 @@ def passes(ledger: Ledger[str, str], clock: Clock, *readings: int) -> list[int]:
         ledger.credit("b", b"1", ("x",), (7,))
         found.append(ledger.totals("g")["x"] - 7)
     return found
-
-
-FAR = 1 << 60
 
 
 @pytest.mark.parametrize(("readings", "expected", "implausible"), [

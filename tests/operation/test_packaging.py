@@ -357,9 +357,6 @@ def test_every_source_in_c_is_built() -> None:
     assert sources == declared == sorted(MODULES)
 
 
-VENV = ROOT / "scripts" / "venv.sh"
-
-
 def test_making_an_environment_installs_no_system_package(tmp_path: Path) -> None:
     called = tmp_path / "called"
     folder = tmp_path / "bin"
@@ -370,8 +367,9 @@ def test_making_an_environment_installs_no_system_package(tmp_path: Path) -> Non
     python = folder / "python"  # one that can make no environment, whichever way
     python.write_text(f'#!/bin/sh\ncase "$*" in *venv*|*virtualenv*|*pip*) exit 1;; esac\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    done = subprocess.run(["sh", str(VENV), str(tmp_path / "made"), "."], capture_output=True, text=True, check=False,
-                          env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHON": str(python)})
+    done = subprocess.run(
+        ["sh", "scripts/venv.sh", tmp_path / "made", "."], capture_output=True, text=True, check=False, cwd=ROOT,
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHON": str(python)})
     assert done.returncode == 1
     assert "Run: apt-get install python3-venv" in done.stderr
     assert not called.exists()

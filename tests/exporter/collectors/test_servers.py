@@ -4,6 +4,11 @@ import pytest
 
 from tests.exporter.collectors.families import DEBUG, SYSFS, shown
 
+AGENTS = f"{DEBUG}/mdt/lustre-MDT0000/hsm/agents"
+SERVICE = f"{DEBUG}/ost/OSS/ost_io"
+POLICIES = "\nregular_requests:\n  - name: tbf jobid\n    state: {}\n    fallback: no\n    queued: 7\n    active: 3\n"
+RULES = "regular_requests:\nCPT 0:\n"
+
 
 def locks_of(target: str) -> str:
     return f"{SYSFS}/ldlm/namespaces/filter-lustre-{target}_UUID"
@@ -11,9 +16,6 @@ def locks_of(target: str) -> str:
 
 def timeouts(target: str, count: int) -> dict[str, str | None]:
     return {f"{locks_of(target)}/lock_timeouts": f"{count}\n"}
-
-
-AGENTS = f"{DEBUG}/mdt/lustre-MDT0000/hsm/agents"
 
 
 def agent(uuid: str, ok: int, errors: int = 0) -> str:
@@ -106,11 +108,6 @@ def test_a_departed_client_has_no_series(grow, exporter, samples) -> None:
     assert shown(samples, running.scrape(), name, "nid") == {"10.0.0.1@tcp": "1", "10.0.0.2@tcp": "2"}
     grow({places[0]: None})
     assert shown(samples, running.scrape(), name, "nid") == {"10.0.0.2@tcp": "2"}
-
-
-SERVICE = "sys/kernel/debug/lustre/ost/OSS/ost_io"
-POLICIES = "\nregular_requests:\n  - name: tbf jobid\n    state: {}\n    fallback: no\n    queued: 7\n    active: 3\n"
-RULES = "regular_requests:\nCPT 0:\n"
 
 
 def test_rules_are_not_read_while_the_filter_is_stopped(grow, exporter) -> None:

@@ -53,9 +53,6 @@ def test_a_heading_printed_late_or_not_at_all() -> None:
     assert (len(read.jobs), read.skipped) == (2, 0)
 
 
-OF_TARGET = "sys/kernel/debug/lustre/osc/lustre-OST0002-osc-ff1100011d6c9800/rpc_stats"
-
-
 @pytest.mark.parametrize("damage", [
     (b"434  19  82", b"434  19"),
     (b"434  19  82", b"43x4  19  82"),
@@ -65,7 +62,8 @@ OF_TARGET = "sys/kernel/debug/lustre/osc/lustre-OST0002-osc-ff1100011d6c9800/rpc
     (b"1024:\t\t         9   0 100   |         35  16 100\n", b""),
 ])
 def test_a_damaged_table_is_dropped_whole_and_alone(capture: Unpack, damage: tuple[bytes, bytes]) -> None:
-    data = (capture("2.17.57/tree-load-2") / OF_TARGET).read_bytes()
+    of_target = "sys/kernel/debug/lustre/osc/lustre-OST0002-osc-ff1100011d6c9800/rpc_stats"
+    data = (capture("2.17.57/tree-load-2") / of_target).read_bytes()
     assert data.count(damage[0]) == 1
     osc = rpc_stats.parse(data.replace(*damage))
     assert osc.pages_per_rpc is None

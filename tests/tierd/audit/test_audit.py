@@ -47,15 +47,13 @@ def the(node: Node, check: str) -> Line:
 
 def changed(node: Node, **texts: str) -> Node:
     """The node with other texts on all devices: ``llite__statahead_max="0"``."""
+    beside = {"osc.rpc_stats": "max_pages_per_rpc", "llite.read_ahead_stats": "max_read_ahead_mb"}
     parameters = {**node.parameters}
     for name, text in texts.items():
         key = name.replace("__", ".")
-        devices = node.parameters.get(key) or node.parameters[f"{key.partition('.')[0]}.{DEVICES[key]}"]
+        devices = node.parameters.get(key) or node.parameters[f"{key.partition('.')[0]}.{beside[key]}"]
         parameters[key] = dict.fromkeys(devices, text)
     return replace(node, parameters=parameters)
-
-
-DEVICES = {"osc.rpc_stats": "max_pages_per_rpc", "llite.read_ahead_stats": "max_read_ahead_mb"}
 
 
 def test_a_recorded_node_of_lustre_2_17(recorded: Node) -> None:

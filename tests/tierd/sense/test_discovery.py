@@ -116,14 +116,12 @@ def test_odd_records_are_reported(records: dict[tuple[str, str], Sequence[str]],
     assert words in str(targets.problems)
 
 
-ZONE = {"_x._tcp.a.org.": ("SRV", ["0 5 9169 oss2.a.org.", "0 5 9169 oss1.a.org."]),
-        "oss.a.org.": ("A", ["10.0.0.1", "10.0.0.2"])}
-
-
 @pytest.fixture
 def name_server() -> Iterator[tuple[str, int]]:
     """A name server on loopback that knows a zone of two names."""
     message, rrset = pytest.importorskip("dns.message"), pytest.importorskip("dns.rrset")
+    zone = {"_x._tcp.a.org.": ("SRV", ["0 5 9169 oss2.a.org.", "0 5 9169 oss1.a.org."]),
+            "oss.a.org.": ("A", ["10.0.0.1", "10.0.0.2"])}
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -131,10 +129,10 @@ def name_server() -> Iterator[tuple[str, int]]:
             query = message.from_wire(data)
             name, kind = str(query.question[0].name), query.question[0].rdtype.name
             reply = message.make_response(query)
-            if name not in ZONE:
+            if name not in zone:
                 reply.set_rcode(3)
-            elif ZONE[name][0] == kind:
-                reply.answer.append(rrset.from_text(name, 60, "IN", kind, *ZONE[name][1]))
+            elif zone[name][0] == kind:
+                reply.answer.append(rrset.from_text(name, 60, "IN", kind, *zone[name][1]))
             to.sendto(reply.to_wire(), self.client_address)
 
     with socketserver.UDPServer(("127.0.0.1", 0), Handler) as server:

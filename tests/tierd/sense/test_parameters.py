@@ -40,15 +40,14 @@ def test_a_broken_file_loses_nothing_else(tmp_path: Path, data: bytes) -> None:
     assert seen.jobs["lustre-OST0000", "dd.0"].sums["write_bytes"] == 9437184
 
 
-WELL = {"degraded": b"0\n", "recovery_status": b"status: COMPLETE\n", "kbytestotal": b"100\n", "kbytesavail": b"5\n"}
-
-
 @pytest.mark.parametrize(("files", "condition"), [
     ({}, None), ({"recovery_status": b"status: INACTIVE\n"}, None), ({"kbytestotal": None}, None),
     ({"degraded": b"1\n"}, "degraded"), ({"recovery_status": None}, "recovery status unknown"),
     *(({"recovery_status": b"status: %b\n" % word}, "in recovery") for word in (b"RECOVERING", b"FROBNICATING")),
     ({"kbytesavail": b"4\n"}, "full")])
 def test_conditions(tmp_path: Path, files: dict[str, bytes | None], condition: str | None) -> None:
-    found = {f"lustre_OST0000__{name}": text for name, text in (WELL | files).items() if text is not None}
+    well = {"degraded": b"0\n", "recovery_status": b"status: COMPLETE\n",
+            "kbytestotal": b"100\n", "kbytesavail": b"5\n"}
+    found = {f"lustre_OST0000__{name}": text for name, text in (well | files).items() if text is not None}
     seen = parameters.reading(tree(tmp_path, lustre_OST0000__job_stats=JOB_STATS, **found), 0.0)
     assert seen.conditions.get("lustre-OST0000") == condition

@@ -23,18 +23,16 @@ def resolve(fid: Fid) -> str:
         raise FileNotFoundError(str(fid)) from None
 
 
-KINDS = (RecordType.CREATE, RecordType.CREATE, RecordType.OPEN, RecordType.OPEN, RecordType.CLOSE, RecordType.CLOSE,
-         RecordType.UNLINK, RecordType.RENAME, RecordType.LAYOUT, RecordType.MKDIR, RecordType.SETATTR)
-
-
 @st.composite
 def records(draw: st.DrawFn) -> list[Record]:
     """Records as Lustre writes them: a FID is never used again, and after its removal only a late CLOSE may name it."""
+    kinds = (RecordType.CREATE, RecordType.CREATE, RecordType.OPEN, RecordType.OPEN, RecordType.CLOSE, RecordType.CLOSE,
+             RecordType.UNLINK, RecordType.RENAME, RecordType.LAYOUT, RecordType.MKDIR, RecordType.SETATTR)
     made: list[Record] = []
     new, alive = list(FILES), list(EXISTING)
     gone: list[Fid] = []
     for index in range(draw(st.integers(1, 60))):
-        kind = draw(st.sampled_from(KINDS))
+        kind = draw(st.sampled_from(kinds))
         if kind is RecordType.CREATE and new:
             target = new.pop()
             alive.append(target)
