@@ -57,10 +57,7 @@ class TestMounted(PortContract):
         def set_mtime(path: str, mtime: float) -> None:
             os.utime(place(path), (mtime, mtime))
 
-        kept = os.path.exists(f"/dev/changelog-{site.mount.fsname}-MDT0000") and _keeps_records(site)
+        there = os.path.exists(f"/dev/changelog-{site.mount.fsname}-MDT0000")
+        kept = there and site.filesystem.changelog("MDT0000", -1)
         return Ground(filesystem, site.name(root), make_directory, make_file, set_mtime, site.flash,
                       site.hdd, "MDT0000" if kept else "")
-
-
-def _keeps_records(site: Site) -> bool:
-    return bool(site.filesystem.changelog("MDT0000", -1))

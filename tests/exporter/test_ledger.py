@@ -3,6 +3,7 @@
 import pytest
 
 from exporter.ledger import SPARE, Ledger
+from tests.exporter.conftest import Wall
 
 KEYS = ("a", "b")
 NONSENSE, FAR = (1 << 64) - 1, 1 << 60
@@ -74,18 +75,11 @@ def test_a_forgotten_job_is_new_and_a_present_one_is_not_forgotten() -> None:
     assert sums(ledger) == {"g/a": 100 + 2 + 103}
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def passes(ledger: Ledger[str, str], clock: Clock, *readings: int) -> list[int]:
+def passes(ledger: Ledger[str, str], clock: Wall, *readings: int) -> list[int]:
     """The sum after each reading of one counter of one target, 30 seconds apart; another target stands still."""
     found = []
     for value in readings:
-        clock.now += 30
+        clock.seconds += 30
         ledger.begin({"a": "g", "b": "g"})
         ledger.credit("a", b"1", ("x",), (value,))
         ledger.credit("b", b"1", ("x",), (7,))
@@ -102,15 +96,15 @@ def passes(ledger: Ledger[str, str], clock: Clock, *readings: int) -> list[int]:
         "a first reading of nonsense counts nothing", "a counter that goes on from its jump counts again"])
 def test_nonsense_is_left_out_and_the_sum_continues(
         readings: tuple[int, ...], expected: list[int], implausible: int) -> None:
-    ledger: Ledger[str, str] = Ledger(clock := Clock())
+    ledger: Ledger[str, str] = Ledger(clock := Wall())
     assert passes(ledger, clock, *readings) == expected
     assert ledger.implausible == implausible
 
 
 def test_a_long_pause_allows_more_growth() -> None:
-    ledger: Ledger[str, str] = Ledger(clock := Clock())
+    ledger: Ledger[str, str] = Ledger(clock := Wall())
     passes(ledger, clock, 10)
-    clock.now += 86400
+    clock.seconds += 86400
     assert passes(ledger, clock, 10**16) == [10**16]
     assert ledger.implausible == 0
 

@@ -43,16 +43,11 @@ EXPORTER = ONLY + "from exporter.__main__ import main; sys.exit(main(sys.argv[2:
 PROGRAM = ONLY + "module = importlib.import_module(sys.argv[2]); sys.exit(module.main(sys.argv[3:]))"
 
 
-def settings() -> configparser.ConfigParser:
-    """setup.cfg."""
-    read = configparser.ConfigParser()
-    read.read(ROOT / "setup.cfg")
-    return read
-
-
 def required(section: str, option: str) -> list[str]:
     """Names of the distributions that setup.cfg lists."""
-    return [re.split(r"[^\w.-]", line)[0] for line in settings()[section][option].split("\n") if line]
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    return [re.split(r"[^\w.-]", line)[0] for line in settings[section][option].split("\n") if line]
 
 
 def importable(names: Iterable[str]) -> set[str]:

@@ -36,10 +36,6 @@ def recorded(node_root: Path) -> Node:
     return read_node(Roots.of(node_root / "proc", node_root / "sys"))
 
 
-def states(node: Node) -> dict[str, State]:
-    return {line.check: line.state for line in audit(node)}
-
-
 def the(node: Node, check: str) -> Line:
     (line,) = (line for line in audit(node) if line.check == check)
     return line
@@ -61,7 +57,7 @@ def test_a_recorded_node_of_lustre_2_17(recorded: Node) -> None:
     assert recorded.server
     assert set(recorded.numbers("obdfilter.brw_size").values()) == {4}
     assert len(recorded.numbers("osc.max_pages_per_rpc")) == 6, "the connections of MDTs do not count"
-    assert states(recorded) == {
+    assert {line.check: line.state for line in audit(recorded)} == {
         "client-rpc-size": State.OK, "client-rpcs-in-flight": State.NOTE, "read-ahead-budget": State.NOTE,
         "read-ahead-window": State.OK, "statahead": State.OK, "server-rpc-size": State.NOTE, "job-ids": State.OK}
     assert the(recorded, "server-rpc-size").setting == "obdfilter.lustre-*.brw_size = 4 MiB"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.tierd.sense import expositions
+from tests.tierd.sense.real_prometheus import label_text
 from tierd.sense import exposition
 from tierd.sense.exposition import labels_of, samples
 from tierd.sense.http_client import SourceError
@@ -17,14 +18,10 @@ JOB = 'lustre_job_write_bytes_total{fs="l",target="OST0000",jobid="j"}'
 names = st.text(st.characters(codec="utf-8"), max_size=40)
 
 
-def escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
 @given(names, st.sampled_from(["jobid", "job"]), st.sampled_from(["read", "write"]), st.floats(0, 1e18))
 def test_any_job_id_is_read_as_prometheus_client_reads_it(job: str, label: str, operation: str, value: float) -> None:
-    line = (f'lustre_job_operations_total{{fs="l",target="OST0000",{label}="{escaped(job)}",operation="{operation}"}} '
-            f"{value!r}\n")
+    line = (f'lustre_job_operations_total{{fs="l",target="OST0000",{label}="{label_text(job)}",'
+            f'operation="{operation}"}} {value!r}\n')
     (name, head, tail, found), = samples(line.encode(), (b"lustre_job_",))
     (family,) = text_string_to_metric_families(line)
     (sample,) = family.samples

@@ -20,8 +20,8 @@ READING = SmallFileWriter(job_id="py.3", directory="/sw/lib", sizes=(20 * KIB, 6
 ALLOWED = "[act]\non = ['noisy-neighbour', 'data-on-mdt']\n"
 
 
-def default_of(at: World, directory: str) -> str:
-    layout = at.filesystem.layout(directory)
+def layout_of(at: World, path: str) -> str:
+    layout = at.filesystem.layout(path)
     return "" if layout is None else explain(layout)
 
 
@@ -33,7 +33,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def test_a_neighbour_that_reads_its_files_gets_them_on_the_mdt(done: World) -> None:
-    assert default_of(done, "/sw/lib") == ON_MDT
+    assert layout_of(done, "/sw/lib") == ON_MDT
     assert done.rate("ior_stream.1002", 220, 260) > 0.95 * done.rate("ior_stream.1002", 20, 58)
     moved = [e for e in done.journal.entries(Outcome.DONE) if e.kind == ActKind.MIGRATE]
     assert all(e.layout_after is not None and e.layout_after.components[0].on_mdt for e in moved)
@@ -46,7 +46,7 @@ def test_an_mdt_that_runs_short_of_space_gives_everything_back(tmp_path: Path) -
     alone = replace(READING, start_seconds=0.0, files_per_second=1.0, keep=3000)
     at = world(tmp_path, (alone,), parse(b"[act]\non = ['hot-small-files', 'data-on-mdt']\n", "t.toml"), model=Cluster)
     at.run(150)
-    assert default_of(at, "/sw/lib") == ON_MDT
+    assert layout_of(at, "/sw/lib") == ON_MDT
     moved = [e for e in at.journal.entries(Outcome.DONE) if e.kind == ActKind.MIGRATE]
     assert moved
     assert all(e.layout_after is not None and e.layout_after.components[0].on_mdt for e in moved)
@@ -54,7 +54,7 @@ def test_an_mdt_that_runs_short_of_space_gives_everything_back(tmp_path: Path) -
     at.cluster.make_directory("/proj/large", on_mdt)
     at.cluster.make_file("/proj/large/file", 900 << 20)
     at.run(230)
-    assert default_of(at, "/sw/lib") == explain(HDD)
+    assert layout_of(at, "/sw/lib") == explain(HDD)
     undone = [e for e in at.journal.entries(Outcome.UNDONE) if e.kind == ActKind.MIGRATE]
     assert {e.id for e in undone} >= {e.id for e in moved}, "the job removes no file"
     assert {explain(at.filesystem.layout(e.place) or HDD) for e in undone} == {explain(HDD)}

@@ -10,6 +10,7 @@ from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.settings import recorded_test_bed, with_nodes
 from tests.tierd.simulated import HDD, World, world
+from tests.tierd.simulation.test_data_on_mdt import layout_of
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.load import parse
 
@@ -30,11 +31,6 @@ def lived(tmp_path: Path, job: Job, until: float, kind: str, text: str = "", dry
 
 def moves(at: World, outcome: Outcome = Outcome.DONE) -> list[str]:
     return [entry.place for entry in at.journal.entries(outcome) if entry.kind == ActKind.MIGRATE]
-
-
-def layout_of(at: World, path: str) -> str:
-    layout = at.filesystem.layout(path)
-    return "" if layout is None else explain(layout)
 
 
 def test_a_file_with_random_io_goes_to_flash_once_it_is_closed(tmp_path: Path) -> None:

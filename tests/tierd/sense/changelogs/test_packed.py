@@ -15,6 +15,7 @@ from lustre.nid import NONE as NID_OF_NOBODY
 from simulator.servers.changelog_bytes import encode
 from tests.damaged import damage, damaged
 from tests.lustre.changelog.test_properties import records as any_record
+from tests.tierd.sense.changelogs.test_table import resolver
 from tierd.model import MAX_CLIENTS, NamespaceLoad, Window
 from tierd.sense.changelogs import roll_up
 from tierd.sense.changelogs.packed import Records, packed_pieces
@@ -23,7 +24,7 @@ from tierd.sense.changelogs.tallies import TallyLimits
 
 RECORDED = sorted((Path(__file__).parents[3] / "captures" / "2.17.57" / "changelog").glob("*.chardev.bin"))
 TAG, MOVED = b"lfs.0", Fid(0x200000403, 1)
-PATHS = {Fid(0x200000402, number): f"/proj/{number}" for number in range(3)}
+resolve = resolver({Fid(0x200000402, number): f"/proj/{number}" for number in range(3)})
 
 
 class Echoes:
@@ -34,13 +35,6 @@ class Echoes:
 
     def __call__(self, record: Record, job: str) -> bool:
         return record.uid == 0
-
-
-def resolve(fid: Fid) -> str:
-    try:
-        return PATHS[fid]
-    except KeyError:
-        raise FileNotFoundError(str(fid)) from None
 
 
 def table(max_files: int, max_counts: int) -> ActivityTable:

@@ -1,5 +1,5 @@
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +22,17 @@ DIRECTORY, OTHER = Fid(0x200000402, 4), Fid(0x200000402, 2)
 PATHS = {DIRECTORY: "/proj/in", OTHER: "/proj/flow", Fid(0x200000402, 6): "/proj/flow/stream.dat"}
 
 
-def resolve(fid: Fid) -> str:
-    try:
-        return PATHS[fid]
-    except KeyError:
-        raise FileNotFoundError(str(fid)) from None
+def resolver(paths: Mapping[Fid, str]) -> Callable[[Fid], str]:
+    """The lookup of an MDT that knows these paths."""
+    def resolve(fid: Fid) -> str:
+        if fid not in paths:
+            raise FileNotFoundError(str(fid))
+        return paths[fid]
+
+    return resolve
+
+
+resolve = resolver(PATHS)
 
 
 def record(kind: RecordType, target: int, time: float, job: bytes = b"m.2", parent: Fid = DIRECTORY, name: bytes = b"",

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from lustre.changelog.record import NO_FID, Record, RecordType
 from lustre.fid import Fid
+from tests.tierd.sense.changelogs.test_table import resolver
 from tierd.model import NamespaceLoad, Window
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import Tally, TallyContent, TallyLimits
@@ -14,13 +15,7 @@ DIRECTORIES = {Fid(0x200000402, number): f"/proj/d{number}" for number in range(
 FILES = [Fid(0x200000403, number) for number in range(20)]
 EXISTING = {Fid(0x200000404, number): f"/proj/d{number % 4}/old{number}" for number in range(3)}
 JOBS = (b"a.1", b"b.2", b"lfs.0", b"")
-
-
-def resolve(fid: Fid) -> str:
-    try:
-        return (DIRECTORIES | EXISTING)[fid]
-    except KeyError:
-        raise FileNotFoundError(str(fid)) from None
+resolve = resolver(DIRECTORIES | EXISTING)
 
 
 @st.composite
