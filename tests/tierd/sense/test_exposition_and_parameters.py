@@ -1,4 +1,4 @@
-"""What tierd reads in the parameter files of a node is what it reads in the exposition of the node's exporter."""
+"""What tierd reads in the parameter files of a node, also broken ones, is what its exporter's exposition says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -76,3 +76,41 @@ def test_mounts_of_a_client(node: Node) -> None:
     far = of(nodes.parse_mounts(node.exposition, URL))
     assert far[0].client == "n17"
     assert far == of(nodes.read_mounts(node.tree, POOLS))
+
+
+def tree(root: Path, **files: bytes) -> Tree:
+    for name, content in files.items():
+        path = root / "proc/fs/lustre/obdfilter" / name.replace("__", "/").replace("_OST", "-OST")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return Tree(Roots.of(root / "proc", root / "sys"))
+
+
+def test_pools_and_room_of_a_real_server(capture: Unpack) -> None:
+    root = capture("2.17.57/tree-idle")
+    room = parameters.pool_capacity(Tree(Roots.of(root / "proc", root / "sys")))
+    assert room.pools["flash"] == ("lustre-OST0000", "lustre-OST0001")
+    assert 0 < room.avail_bytes["flash"] < room.size_bytes["flash"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\xff" * 500, "cut", b"job_stats:\n"])
+def test_a_broken_file_loses_nothing_else(capture: Unpack, tmp_path: Path, data: bytes | str) -> None:
+    whole = (capture("2.17.57/tree-load-1") / "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats").read_bytes()
+    alone = parameters.reading(tree(tmp_path, lustre_OST0000__job_stats=whole), 0.0).jobs
+    broken = whole[:300] if isinstance(data, str) else data
+    seen = parameters.reading(tree(tmp_path, lustre_OST0001__job_stats=broken), 0.0).jobs
+    assert len(alone) > 1
+    assert {pair: entry for pair, entry in seen.items() if pair in alone} == alone
+
+
+@pytest.mark.parametrize(("files", "condition"), [
+    ({}, None), ({"recovery_status": b"status: INACTIVE\n"}, None), ({"kbytestotal": None}, None),
+    ({"degraded": b"1\n"}, "degraded"), ({"recovery_status": None}, "recovery status unknown"),
+    *(({"recovery_status": b"status: %b\n" % word}, "in recovery") for word in (b"RECOVERING", b"FROBNICATING")),
+    ({"kbytesavail": b"4\n"}, "full")])
+def test_conditions(tmp_path: Path, files: dict[str, bytes | None], condition: str | None) -> None:
+    well = {"degraded": b"0\n", "recovery_status": b"status: COMPLETE\n",
+            "kbytestotal": b"100\n", "kbytesavail": b"5\n"}
+    found = {f"lustre_OST0000__{name}": text for name, text in (well | files).items() if text is not None}
+    seen = parameters.reading(tree(tmp_path, lustre_OST0000__job_stats=b"job_stats:\n", **found), 0.0)
+    assert seen.conditions.get("lustre-OST0000") == condition

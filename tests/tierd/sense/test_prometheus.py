@@ -18,7 +18,7 @@ from stack.services import free_ports
 from tests.servers import awaited, body_of, program, running
 from tests.tierd.sense import expositions
 from tests.tierd.sense.clocks import NOW
-from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar, matrix
+from tests.tierd.sense.loopback_server import Behave, answers, answers_json, liar, matrix
 from tests.tierd.sense.test_prometheus_history import api
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
@@ -132,7 +132,6 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (matrix({"metric": {"x": "y" * 5000}, "values": [[NOW, "1"]]}), "a label 'x' of 5000"),
     (matrix({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: incomplete"),
     (answers("{}", "application/json", "Date: Wed, 18 Nov 2026 12:06:40 GMT"), r"its clock differs .* by \+3600 s"),
-    (endless, "'text/plain' instead of"),
 ])
 def test_a_bad_answer_is_not_a_reading(behave: Behave, words: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words) as raised:
