@@ -8,19 +8,18 @@ checked one at a time, so guessing uses at most one CPU and does not delay users
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import re
 import secrets
 import threading
 from collections.abc import Mapping
 
-from httpserver.yaml_document import Section
+from httpserver.yaml_document import of_text
 
 NO_BCRYPT = "checking passwords needs bcrypt, which is not installed: pip install bcrypt"
-MAX_PASSWORD_BYTES = 72
-"""Number of bytes that bcrypt uses. The library refuses longer passwords, which other tools truncate."""
 _HASH = re.compile(r"\$2[aby]\$(?:0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}")
+bcrypt_hash = of_text(lambda text: text if _HASH.fullmatch(text) else None,
+                      "is not a bcrypt hash; make one with: htpasswd -nBC 10 ''")
 
 
 class Users:
@@ -34,6 +33,9 @@ class Users:
         self._turn = threading.Lock()
 
     def allowed(self, user: str, password: bytes) -> bool:
+        """Check a password. Raises ValueError if it contains a NUL."""
+        import bcrypt  # noqa: PLC0415 - needed where there are users
+
         fingerprint = hmac.digest(self._key, password, "sha256")
         if self._remembered(user, fingerprint):
             return True
@@ -41,11 +43,11 @@ class Users:
         with self._turn:
             if self._remembered(user, fingerprint):  # a concurrent request has checked the password
                 return True
-            right = _check(password, stored or self._decoy)  # as long without such a user
-            if not right or stored is None:
-                return False
-            self._right[user] = fingerprint
-            return True
+            # takes as long without such a user; bcrypt uses 72 bytes, and the library refuses more
+            right = bcrypt.checkpw(password[:72], stored or self._decoy)
+            if right and stored is not None:
+                self._right[user] = fingerprint
+            return right and stored is not None
 
     def _remembered(self, user: str, fingerprint: bytes) -> bool:
         return hmac.compare_digest(self._right.get(user, b""), fingerprint)
@@ -59,29 +61,5 @@ class Users:
             user, colon, password = base64.b64decode(token.strip(), validate=True).partition(b":")
             name = user.decode()
             return name if colon and self.allowed(name, password) else None
-        except (binascii.Error, ValueError):
+        except ValueError:  # not base64 or not UTF-8, too
             return None
-
-
-def _check(password: bytes, stored: bytes) -> bool:
-    import bcrypt  # noqa: PLC0415 - needed where there are users
-
-    try:
-        return bcrypt.checkpw(password[:MAX_PASSWORD_BYTES], stored)
-    except ValueError:  # the password contains a NUL
-        return False
-
-
-def load_users(section: Section) -> Users | None:
-    """Load the users of ``basic_auth_users``; None without users. Records mistakes."""
-    hashes = section.values
-    for user, stored in hashes.items():
-        if not _HASH.fullmatch(stored):
-            section.wrong(user, "is not a bcrypt hash; make one with: htpasswd -nBC 10 ''")
-    if not hashes:
-        return None
-    try:
-        import bcrypt  # noqa: F401, PLC0415 - so that its absence is reported at the start
-    except ImportError:
-        section.mistakes.add(section.keys, NO_BCRYPT)
-    return Users(hashes)

@@ -8,31 +8,17 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from httpserver.basic_auth import Users, load_users
-from httpserver.tls import TLS_SETTINGS, TlsConfig, load_tls, tls_files
-from httpserver.yaml_document import ANY, Mistakes, Section
+from httpserver.basic_auth import NO_BCRYPT, Users, bcrypt_hash
+from httpserver.tls import FILES, TlsConfig, load_tls, tls_settings
+from httpserver.yaml_document import ANY, Document, flag, of_text, one_of
 
 log = logging.getLogger("httpserver")
-SETTINGS = {
-    "tls_server_config": TLS_SETTINGS,
-    "http_server_config": {"http2": bool, "headers": {ANY: str}},
-    "basic_auth_users": {ANY: str},
-}
-"""``http2`` is accepted without effect: this server uses HTTP/1.1."""
-SETTABLE_HEADERS: dict[str, tuple[str, ...]] = {
-    "Strict-Transport-Security": (),
-    "X-Content-Type-Options": ("nosniff",),
-    "X-Frame-Options": ("deny", "sameorigin"),
-    "X-XSS-Protection": (),
-    "Content-Security-Policy": (),
-}
-"""Headers that may be added, with the valid values if they are limited."""
-_VISIBLE = re.compile(r"[\x20-\x7e]+")
 
 
 class ConfigError(ValueError):
@@ -56,33 +42,35 @@ class WebConfig:
 
 def load_web_config(path: Path) -> WebConfig:
     """Read the file and the files that it names. Raises ConfigError with all mistakes."""
-    notes = Mistakes(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from None
-    whole = notes.read(data, SETTINGS)
-    secured = whole.section("tls_server_config")
-    config = WebConfig(
-        load_tls(secured, path.parent),
-        load_users(whole.section("basic_auth_users")),
-        _headers(whole.section("http_server_config").section("headers")),
-        (path, *tls_files(secured, path.parent)),
-    )
-    if wrong := notes.sentences():
-        raise ConfigError(wrong)
-    return config
+    document = Document(path, _settings(path.parent))
+    tls = document.values.get("tls_server_config") or {}
+    hashes = document.values.get("basic_auth_users") or {}
+    headers = (document.values.get("http_server_config") or {}).get("headers") or {}
+    secured = load_tls(tls, lambda name, why: document.wrong(("tls_server_config", name), why)) if tls else None
+    if hashes and find_spec("bcrypt") is None:
+        document.wrong(("basic_auth_users",), NO_BCRYPT)
+    if mistakes := document.mistakes():
+        raise ConfigError(mistakes)
+    files = (path, *[tls[name] for name in FILES if name in tls])
+    return WebConfig(secured, Users(hashes) if hashes else None, tuple(headers.items()), files)
 
 
-def _headers(section: Section) -> tuple[tuple[str, str], ...]:
-    for name, value in section.values.items():
-        if name not in SETTABLE_HEADERS:
-            section.wrong(name, f"is not supported; supported headers: {', '.join(SETTABLE_HEADERS)}")
-        elif SETTABLE_HEADERS[name] and value not in SETTABLE_HEADERS[name]:
-            section.wrong(name, f"must be {' or '.join(SETTABLE_HEADERS[name])}")
-        elif not _VISIBLE.fullmatch(value):
-            section.wrong(name, "must be one line of ASCII characters")
-    return tuple(section.values.items())
+def _settings(folder: Path) -> dict[str, Any]:
+    """What the file may set: the kinds of :class:`Document`."""
+    one_line = of_text(lambda text: text if text.isascii() and text.isprintable() else None,
+                       "must be one line of ASCII characters")  # fmt: skip
+    return {
+        "tls_server_config": tls_settings(folder),
+        "http_server_config": {
+            "http2": flag,  # without effect: this server uses HTTP/1.1
+            "headers": {
+                **dict.fromkeys(("Strict-Transport-Security", "X-XSS-Protection", "Content-Security-Policy"), one_line),
+                "X-Content-Type-Options": one_of(("nosniff",)),
+                "X-Frame-Options": one_of(("deny", "sameorigin")),
+            },
+        },
+        "basic_auth_users": {ANY: bcrypt_hash},
+    }
 
 
 class WebConfigFile:
@@ -91,7 +79,7 @@ class WebConfigFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._mark = file_states((path,))  # before reading, so that a change meanwhile causes a reload
+        self._mark = file_states((path,))
         self._config = load_web_config(path)
         self._reported: list[str] = []
         self.successful = True
@@ -102,16 +90,14 @@ class WebConfigFile:
     def config(self) -> WebConfig:
         """Return the configuration in use, after a reload if a file has changed."""
         with self._lock:
-            mark = file_states(self._config.files)
-            if mark != self._mark or not self.successful:  # a missing file may appear later
-                self._mark = mark
+            if file_states(self._config.files) != self._mark or not self.successful:  # a missing file may appear later
                 self._read()
             return self._config
 
     def reload(self) -> bool:
         """Reload, even if no file has changed. Logs mistakes and returns whether the load succeeded."""
         with self._lock:
-            self._mark, self._reported = file_states(self._config.files), []
+            self._reported = []
             self._read()
             return self.successful
 
@@ -120,10 +106,13 @@ class WebConfigFile:
             self.denied += 1
 
     def _read(self) -> None:
+        self._mark = file_states(self._config.files)  # before reading, so that a change meanwhile causes a reload
         try:
             config = load_web_config(self.path)
-            if mistakes := self._removed(config):
-                raise ConfigError(mistakes)
+            used = (("tls_server_config", self._config.tls, config.tls),
+                    ("basic_auth_users", self._config.users, config.users))
+            if lost := [name for name, before, after in used if before and not after]:  # the file may be incomplete
+                raise ConfigError([f"{self.path}: {name} is missing; restart to serve without it" for name in lost])
         except ConfigError as mistakes:
             if mistakes.sentences != self._reported:
                 log.error("cannot load the web configuration; the previous one stays in use: %s",
@@ -133,15 +122,6 @@ class WebConfigFile:
         if not self.successful:
             log.warning("web configuration loaded again without mistakes")
         self._config, self._reported, self.successful = config, [], True
-
-    def _removed(self, config: WebConfig) -> list[str]:
-        """List TLS or users that the new configuration lacks, because the file may be incomplete or empty."""
-        wrong = []
-        if self._config.tls is not None and config.tls is None:
-            wrong.append(f"{self.path}: tls_server_config is missing; restart to serve without TLS")
-        if self._config.users is not None and config.users is None:
-            wrong.append(f"{self.path}: basic_auth_users is missing; restart to serve without passwords")
-        return wrong
 
 
 def file_states(files: tuple[Path, ...]) -> tuple[tuple[int, ...] | None, ...]:
