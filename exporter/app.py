@@ -15,7 +15,7 @@ from exporter.exposition import ScrapeResult
 from exporter.landing import LandingPage
 from exporter.scrape import Scraper
 from exporter.single_flight import SingleFlight, WaitTimeoutError
-from httpserver.bodies import RETRY_SECONDS, HeldBodies, NoRoomError, Reader
+from httpserver.bodies import RETRY_SECONDS, Body, HeldBodies, NoRoomError
 from httpserver.connections import Slot
 from httpserver.server import SLOT_KEY
 
@@ -79,23 +79,22 @@ class App:
             return "200 OK", headers, iter(())
         limit = _scrape_timeout_seconds(environ.get("HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS", ""))
         seconds = min(self._scraper.deadline_seconds, limit or self._scraper.deadline_seconds)
+        client: Slot = environ[SLOT_KEY]
+        key = names, wanted.openmetrics, wanted.gzip
         try:
-            body = self._body(names, wanted, seconds, environ[SLOT_KEY])
-            return "200 OK", [*headers, ("Content-Length", str(body.size_bytes))], body
+            size_bytes, body = self._bodies.send(
+                key, lambda: self._made(names, wanted, seconds, client.address), client)
+            return "200 OK", [*headers, ("Content-Length", str(size_bytes))], body
         except WaitTimeoutError:
             return _unavailable(f"Another scrape of these collectors has been running for {seconds:g} s.")
         except NoRoomError:
             return _unavailable("Slow clients use all the memory for responses.")
 
-    def _body(self, names: frozenset[str], wanted: exposition.ResponseFormat, seconds: float, client: Slot) -> Reader:
-        """Return the exposition of a pass, or of a recent one. Raises WaitTimeoutError, NoRoomError."""
-        key = names, wanted.openmetrics, wanted.gzip
-        if (recent := self._bodies.recent(key, client)) is not None:
-            return recent
+    def _made(self, names: frozenset[str], wanted: exposition.ResponseFormat, seconds: float, address: str) -> Body:
+        """Return the exposition of a pass. Raises WaitTimeoutError."""
         result = self._flight.do(names, lambda left: self._scraper.run(names, max(left, MIN_PASS_SECONDS)), seconds,
-                                 client.address)
-        body = result.body(self._registry, openmetrics=wanted.openmetrics, gzip=wanted.gzip)
-        return self._bodies.send(key, body, client)
+                                 address)
+        return result.body(self._registry, openmetrics=wanted.openmetrics, gzip=wanted.gzip)
 
 
 def _scrape_timeout_seconds(timeout: str) -> float | None:

@@ -13,13 +13,11 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from httpserver.connections import Slot
+from httpserver.connections import SLOW_SECONDS, Slot
 
 MAX_HELD_BYTES = 64 << 20
 MAX_SHARED_SECONDS = 5.0
 """Age up to which a request takes over the body of an earlier one, if the limit does not allow another body."""
-LONG_SECONDS = 2.0
-"""Time after which memory that a body took is worth returning to the system."""
 RETRY_SECONDS = 5
 """Value of the header ``Retry-After`` of a refused request."""
 
@@ -50,7 +48,7 @@ class HeldBodies:
         clock: Callable[[], float] = time.monotonic,
         on_released: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_released`` is called at the first request after a body held longer than ``LONG_SECONDS`` was released.
+        """``on_released`` is called at the first request after a body held longer than ``SLOW_SECONDS`` was released.
 
         Not at once, because the thread that releases the body still refers to it.
         """
@@ -67,85 +65,58 @@ class HeldBodies:
         with self._lock:
             return sum([body.size_bytes for body in self._held])
 
-    def recent(self, key: Hashable, client: Slot) -> Reader | None:
-        """Call this before making a body. If there is no room for one, returns the bytes of a recent body instead.
+    def send(self, key: Hashable, make: Callable[[], Body], client: Slot) -> tuple[int, Iterator[bytes]]:
+        """Return the size and the bytes of a body for one connection. Without room for a new body, it is a recent one.
 
-        Raises NoRoomError if there is no room, no recent body with this key, and no slow client to replace.
+        Raises NoRoomError if there is no room, no recent body with this key, and no slow client to replace. The body
+        counts as held until the iterator is closed, as WSGI servers do.
         """
-        with self._lock:
-            memory_due, self._memory_due = self._memory_due, False
-        if memory_due:
+        if self._memory_due:
+            self._memory_due = False
             self._on_released()
         with self._lock:
-            if self._fits(1):
-                return None
-            shared = self._recent_body(key)
-            if shared is not None:
-                return self._reader(shared, client)
-            self._make_room(1)
-            return None
-
-    def send(self, key: Hashable, body: Body, client: Slot) -> Reader:
-        """Return the bytes of a body for one connection. Raises NoRoomError if the limit does not allow the body.
-
-        The body counts as held until the returned iterator is closed, as WSGI servers do.
-        """
+            body = self._instead(key, 1)
+        body = body or make()
         with self._lock:
             if body not in self._held:
-                if not self._fits(body.size_bytes) and (shared := self._recent_body(key)) is not None:
-                    return self._reader(shared, client)
-                self._make_room(body.size_bytes)
+                body = self._instead(key, body.size_bytes) or body
+            if body not in self._held:
                 body.key, body.sent_at, self._held[body] = key, self._clock(), None
-            return self._reader(body, client)
+            body.readers.add(client)
+        reader = self._reader(body, client)
+        next(reader)
+        return body.size_bytes, reader
+
+    def _instead(self, key: Hashable, size_bytes: int) -> Body | None:
+        """Make room for this many bytes; if there is none, return the newest body with this key that may be shared."""
+        if self._fits(size_bytes):
+            return None
+        now = self._clock()
+        recent = [body for body in self._held if body.key == key and now - body.sent_at <= MAX_SHARED_SECONDS]
+        if recent:
+            return recent[-1]
+        for body in [*self._held]:  # the longest held first
+            if all(client.is_slow() for client in body.readers):
+                for client in body.readers:
+                    client.abort()
+                del self._held[body]
+                if self._fits(size_bytes):
+                    return None
+        self.refused += 1
+        raise NoRoomError
 
     def _fits(self, size_bytes: int) -> bool:
         sizes = [size_bytes, *[body.size_bytes for body in self._held]]
         return sum(sizes) - max(sizes) <= self._limit_bytes
 
-    def _recent_body(self, key: Hashable) -> Body | None:
-        """Return the newest body with this key, unless it is too old to be shared."""
-        same = [body for body in self._held if body.key == key]
-        newest = max(same, key=lambda body: body.sent_at, default=None)
-        return None if newest is None or self._clock() - newest.sent_at > MAX_SHARED_SECONDS else newest
-
-    def _make_room(self, size_bytes: int) -> None:
-        """Drop bodies that only slow clients read, the longest held first, until this size fits."""
-        for body in [*self._held]:
-            if self._fits(size_bytes):
-                return
-            if all(client.is_slow() for client in body.readers):
-                for client in body.readers:
-                    client.abort()
-                del self._held[body]
-        if not self._fits(size_bytes):
-            self.refused += 1
-            raise NoRoomError
-
-    def _reader(self, body: Body, client: Slot) -> Reader:
-        body.readers.add(client)
-        return Reader(body, lambda: self._done(body, client))
-
-    def _done(self, body: Body, client: Slot) -> None:
-        with self._lock:
-            was_last = body.readers == {client}
-            body.readers.discard(client)
-            if not body.readers:
-                self._held.pop(body, None)
-            self._memory_due |= was_last and self._clock() - body.sent_at > LONG_SECONDS
-
-
-class Reader(Iterator[bytes]):
-    """The bytes for one connection. The connection must close it, which a generator that never ran would not notice."""
-
-    def __init__(self, body: Body, done: Callable[[], None]) -> None:
-        self.size_bytes = body.size_bytes
-        self._pieces = iter(body.pieces())
-        self._done = done
-
-    def __next__(self) -> bytes:
-        return next(self._pieces)
-
-    def close(self) -> None:
-        self._pieces = iter(())
-        done, self._done = self._done, lambda: None
-        done()
+    def _reader(self, body: Body, client: Slot) -> Iterator[bytes]:
+        """Yield the bytes, after an empty first piece: the end of a generator is noticed only after its beginning."""
+        try:
+            yield b""
+            yield from body.pieces()
+        finally:
+            with self._lock:
+                body.readers.discard(client)
+                if not body.readers:
+                    self._held.pop(body, None)
+                    self._memory_due |= self._clock() - body.sent_at > SLOW_SECONDS
