@@ -109,10 +109,11 @@ class WebConfigFile:
         self._mark = file_states(self._config.files)  # before reading, so that a change meanwhile causes a reload
         try:
             config = load_web_config(self.path)
-            used = (("tls_server_config", self._config.tls, config.tls),
-                    ("basic_auth_users", self._config.users, config.users))
-            if lost := [name for name, before, after in used if before and not after]:  # the file may be incomplete
-                raise ConfigError([f"{self.path}: {name} is missing; restart to serve without it" for name in lost])
+            old = self._config
+            lost = {"tls_server_config is missing; restart to serve without TLS": old.tls and not config.tls,
+                    "basic_auth_users is missing; restart to serve without passwords": old.users and not config.users}
+            if wrong := [f"{self.path}: {sentence}" for sentence, is_lost in lost.items() if is_lost]:
+                raise ConfigError(wrong)
         except ConfigError as mistakes:
             if mistakes.sentences != self._reported:
                 log.error("cannot load the web configuration; the previous one stays in use: %s",
