@@ -25,9 +25,8 @@ from exporter.self_metrics import registry
 from exporter.textfile import write_metrics
 from httpserver.bodies import HeldBodies
 from httpserver.config import ConfigError, WebConfigFile
-from httpserver.connections import default_connections
-from httpserver.server import Address, parse_address
-from httpserver.serving import serve
+from httpserver.connections import Connections
+from httpserver.server import Address, parse_address, serve
 from lustre import __version__
 from lustre.journald import complain
 from lustre.parameters import Roots, Tree
@@ -157,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.warning("Lustre is not loaded on this node; there are no Lustre metrics until it is")
     run_promptly()
     gc.set_threshold(GC_ALLOCATIONS)
-    connections, bodies = default_connections(), HeldBodies(on_released=return_memory)
+    connections, bodies = Connections(), HeldBodies(on_released=return_memory)
     own = registry(scraper, wanted.web_config, connections, bodies, slim=slim)
     app = App(scraper, own, given.telemetry_path, bodies=bodies)
     return serve(wanted.addresses, app, name="lustre-exporter", web_config=wanted.web_config, connections=connections)

@@ -98,7 +98,7 @@ class HeldBodies:
         for body in [*self._held]:  # the longest held first
             if all(client.is_slow() for client in body.readers):
                 for client in body.readers:
-                    client.abort()
+                    client.connections.drop(client)
                 del self._held[body]
                 if self._fits(size_bytes):
                     return None

@@ -6,11 +6,10 @@ import os
 import shutil
 import ssl
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -163,26 +162,16 @@ class Served:
 
     server: Server
     tls: ssl.SSLContext | None = None
-    thread: threading.Thread = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
 
     @property
     def at(self) -> tuple[str, int]:
-        return "127.0.0.1", self.server.server_port
+        return "127.0.0.1", self.server.port
 
     def get(
         self, path: str, method: str = "GET", *, tls: ssl.SSLContext | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
-        status, found, body = asked(self.server.server_port, path, method, None, tls or self.tls, **headers)
+        status, found, body = asked(self.server.port, path, method, None, tls or self.tls, **headers)
         return status, {name.lower(): value for name, value in found.items()}, body
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(WAIT)
 
 
 @pytest.fixture
@@ -192,11 +181,12 @@ def serve() -> Iterator[Callable[..., Served]]:
 
     def start(app: Any, *, tls: ssl.SSLContext | None = None, **options: Any) -> Served:
         running.append(Served(Server(Address("127.0.0.1", 0), app, **{"name": "test", **options}), tls))
+        running[-1].server.start()
         return running[-1]
 
     yield start
     for served in running:
-        served.stop()
+        served.server.close()
 
 
 @contextmanager

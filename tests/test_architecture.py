@@ -67,8 +67,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "isal": ("exporter.exposition",),
     "jinja2": ("tierd.daemon.page",),
     "markupsafe": ("tierd.daemon.page",),
-    "time": ("tierd.clock", "exporter.clock", "httpserver.bodies", "httpserver.connections", "httpserver.server",
-             "simulator.realtime"),
+    "time": ("tierd.clock", "exporter.clock", "httpserver.bodies", "httpserver.connections", "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
         "tierd.bill", "tierd.brake", "tierd.cluster.standing_by", "tierd.daemon", "tierd.daemon.web",

@@ -1,5 +1,6 @@
 """The exporter over HTTP: formats, compression, the landing page, and scrapes that share a pass or wait for it."""
 
+import contextlib
 import gzip
 import http.client
 import os
@@ -95,18 +96,15 @@ def test_either_library_compresses(served, library, monkeypatch) -> None:
 def test_every_address_of_the_machine_is_served(exporter, grow) -> None:
     running = exporter(grow({}))
     app = App(running.scraper, registry(running.scraper), "/metrics")
-    with Server(Address("", 0), app, name="test") as server:
-        if server.address_family != socket.AF_INET6:
-            pytest.skip("no IPv6 here")
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+    with contextlib.closing(Server(Address("", 0), app, name="test")) as server:
+        server.start()
         for host in ("127.0.0.1", "::1"):
-            connection = http.client.HTTPConnection(host, server.server_port, timeout=WAIT)
+            connection = http.client.HTTPConnection(host, server.port, timeout=WAIT)
             connection.request("GET", "/-/healthy")
             assert connection.getresponse().read() == b"Healthy.\n"
             connection.close()
-        server.shutdown()
-        thread.join(WAIT)
 
 
 def test_a_scrape_that_times_out_reports_it_while_others_run(exporter, serve, grow) -> None:

@@ -22,7 +22,7 @@ from exporter.exposition import Gauge
 from exporter.hanging import MAX_HANGING
 from exporter.scrape import Scraper, WorkerThread
 from exporter.self_metrics import registry
-from httpserver.connections import Slot
+from httpserver.connections import Connections, Slot
 from httpserver.server import SLOT_KEY
 from lustre.parameters import Roots, Tree
 
@@ -125,7 +125,7 @@ def test_the_slow_one_is_shown_when_it_is_done_in_time(node) -> None:
 
 def scraped(app: App, timeout: str) -> bytes:
     with socket.socket() as client:
-        environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", SLOT_KEY: Slot(client),
+        environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", SLOT_KEY: Slot(Connections(), client),
                    "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS": timeout}
         return b"".join(app(environ, lambda *_: lambda _: None))
 

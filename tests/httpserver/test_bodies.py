@@ -1,6 +1,7 @@
 """Bodies that several connections send, and the limit on the bytes held for them."""
 
 import contextlib
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -8,20 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from httpserver.bodies import MAX_SHARED_SECONDS, Body, HeldBodies, NoRoomError
-from httpserver.connections import Slot
+from httpserver.connections import Connections, Slot, State
 
 
-class Client(Slot):
-    """A client without a connection."""
-
-    def __init__(self, slow: bool = False) -> None:
-        self.slow, self.aborted = slow, False
-
-    def is_slow(self) -> bool:
-        return self.slow
-
-    def abort(self) -> None:
-        self.aborted = True
+def client_of(*, slow: bool = False) -> Slot:
+    with socket.socket() as closed:
+        return Slot(Connections(), closed, sending_since=float("-inf") if slow else None)
 
 
 class Clock:
@@ -32,12 +25,12 @@ class Clock:
 
 
 def send(held: HeldBodies, key: object, size: int, client: Slot | None = None) -> Iterator[bytes]:
-    return held.send(key, lambda: Body(lambda: [b"x" * size], size), client or Client())[1]
+    return held.send(key, lambda: Body(lambda: [b"x" * size], size), client or client_of())[1]
 
 
 def test_clients_share_a_body_which_is_counted_once_until_the_last_one_is_done() -> None:
     held, one = HeldBodies(100), Body(lambda: [b"x" * 60], 60)
-    (size, first), (_, second) = [held.send("a", lambda: one, Client()) for _ in range(2)]
+    (size, first), (_, second) = [held.send("a", lambda: one, client_of()) for _ in range(2)]
     assert size == held.held_bytes() == 60
     assert b"".join(first) == b"x" * 60
     assert held.held_bytes() == 60
@@ -78,11 +71,11 @@ def test_a_body_that_turns_out_too_large_is_replaced_by_a_recent_one() -> None:
 def test_slow_clients_give_way_and_others_do_not() -> None:
     clock = Clock()
     held = HeldBodies(100, clock)
-    slow, quick = Client(slow=True), Client()
+    slow, quick = client_of(slow=True), client_of()
     readers = [send(held, "a", 200, slow), send(held, "b", 100, quick)]
     clock.now = MAX_SHARED_SECONDS + 1
     readers.append(send(held, "a", 200))
-    assert (slow.aborted, quick.aborted) == (True, False)
+    assert (slow.state, quick.state) == (State.DROPPED, State.WAITING)
     assert held.held_bytes() == 300
     with pytest.raises(NoRoomError):
         send(held, "c", 20)
@@ -93,16 +86,16 @@ def test_slow_clients_give_way_and_others_do_not() -> None:
 @given(st.lists(st.tuples(st.integers(1, 120), st.booleans(), st.booleans()), max_size=30))
 def test_the_limit_holds_for_any_clients(requests) -> None:
     held = HeldBodies(100)
-    readers: list[tuple[Client, int, Iterator[bytes]]] = []
+    readers: list[tuple[Slot, int, Iterator[bytes]]] = []
     for number, (size, slow, ends) in enumerate(requests):
-        client = Client(slow)
+        client = client_of(slow=slow)
         with contextlib.suppress(NoRoomError):
             reader = send(held, number, size, client)
             if ends:
                 b"".join(reader)
             else:
                 readers.append((client, size, reader))
-        sizes = [of_client for client, of_client, _ in readers if not client.aborted]
+        sizes = [of_client for client, of_client, _ in readers if client.state is not State.DROPPED]
         assert held.held_bytes() == sum(sizes)
         assert sum(sizes) - max(sizes, default=0) <= 100
 

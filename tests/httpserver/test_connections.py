@@ -9,9 +9,8 @@ from http import HTTPStatus
 
 import pytest
 
-from httpserver.connections import Connections, Slot
-from httpserver.server import MAX_HEAD_BYTES, Address, Server, Timeouts
-from httpserver.serving import BackgroundServer
+from httpserver.connections import Connections, Slot, State
+from httpserver.server import MAX_HEAD_BYTES, Timeouts
 
 WAIT = 20.0
 REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -113,67 +112,84 @@ def test_when_all_are_being_answered_the_next_is_turned_away(serve) -> None:
     assert served.server.connections.refused == {"limit": 1, "address": 0}
 
 
-def slot_of(connections: Connections, address: str, *, answered: bool = True) -> Slot:
-    with socket.socket() as closed:
-        slot = connections.begin(closed, address)
-    assert slot is not None
-    assert not answered or connections.request_arrived(slot)
-    return slot
+@pytest.fixture
+def slot_of():
+    """``slot_of(connections, address)`` is a connection whose thread ends when it is dropped."""
+
+    def end(connections, slot) -> None:
+        with slot.connection:
+            slot.connection.recv(1)
+        connections.end(slot)
+
+    def begin(connections: Connections, address: str, *, answered: bool = True) -> Slot:
+        server, client = socket.socketpair()
+        clients.enter_context(client)
+        slot = connections.begin(server, address)
+        assert slot is not None
+        threading.Thread(target=end, args=(connections, slot)).start()
+        assert not answered or connections.request_arrived(slot)
+        return slot
+
+    with contextlib.ExitStack() as clients:
+        yield begin
 
 
-def test_the_address_with_most_connections_gives_way() -> None:
+def test_the_address_with_most_connections_gives_way(slot_of) -> None:
     connections = Connections(4)
     lone = slot_of(connections, "10.0.0.1", answered=False)
     many = [slot_of(connections, "10.0.0.2", answered=False) for _ in range(3)]
     slot_of(connections, "10.0.0.3")
-    assert {lone, *many[1:]} == set(connections._waiting)
+    assert [slot.state for slot in (lone, *many)] == [State.WAITING, State.DROPPED, State.WAITING, State.WAITING]
     assert connections.ended == {"waiting": 1, "slow": 0}
 
 
-def test_slow_readers_give_way_to_the_next_request_and_quick_ones_do_not() -> None:
+def test_slow_readers_give_way_to_the_next_request_and_quick_ones_do_not(slot_of) -> None:
     now = Stopped()
-    connections = Connections(3, clock=now)
+    connections = Connections(3, now)
     slow, quick = slot_of(connections, "10.0.0.1"), slot_of(connections, "10.0.0.1")
     slow.sending()
     now.now = 3.0
     quick.sending()
     computing = slot_of(connections, "10.0.0.2")
     newcomer = slot_of(connections, "10.0.0.3")
-    assert set(connections._answering) == {quick, computing, newcomer}
+    assert slow.state is State.DROPPED
+    assert {slot.state for slot in (quick, computing, newcomer)} == {State.ANSWERING}
     with socket.socket() as refused:
         assert connections.begin(refused, "10.0.0.4") is None
     assert connections.ended == {"waiting": 0, "slow": 1}
 
 
-def test_one_address_gets_its_share_and_leaves_the_rest_to_others() -> None:
+def test_one_address_gets_its_share_and_leaves_the_rest_to_others(slot_of) -> None:
     now = Stopped()
-    connections = Connections(8, limit_per_address=2, clock=now)
-    for _ in range(2):
+    connections = Connections(8, now)
+    for _ in range(6):
         slot_of(connections, "10.0.0.1").sending()
-    third = slot_of(connections, "10.0.0.1", answered=False)
-    assert not connections.request_arrived(third)
+    last = slot_of(connections, "10.0.0.1", answered=False)
+    assert not connections.request_arrived(last)
     assert connections.refused["address"] == 1
     slot_of(connections, "10.0.0.2")
     now.now = 3.0
-    assert connections.request_arrived(third)
+    assert connections.request_arrived(last)
     assert connections.ended["slow"] == 1
 
 
 def test_a_request_beyond_the_share_of_its_address_gets_retry_after(serve) -> None:
-    go_on, entered = threading.Event(), threading.Event()
+    go_on, entered = threading.Event(), threading.Semaphore(0)
 
     def slow(environ, start_response):
-        entered.set()
+        entered.release()
         assert go_on.wait(WAIT)
         return hello(environ, start_response)
 
-    served = serve(slow, connections=Connections(4, limit_per_address=1))
-    first = threading.Thread(target=lambda: served.get("/"))
-    first.start()
-    assert entered.wait(WAIT)
+    served = serve(slow, connections=Connections(4))
+    first = [threading.Thread(target=lambda: served.get("/")) for _ in range(3)]
+    for client in first:
+        client.start()
+        assert entered.acquire(timeout=WAIT)
     status, headers, _ = served.get("/")
     go_on.set()
-    first.join(WAIT)
+    for client in first:
+        client.join(WAIT)
     assert (status, headers["retry-after"]) == (503, "5")
 
 
@@ -216,26 +232,25 @@ def test_a_client_that_stops_reading_is_left(serve, timeouts) -> None:
         assert served.server.connections.drain(WAIT / 2)
 
 
-@pytest.mark.parametrize(("limit", "begun", "looks", "drop"), [
-    ({"head_seconds": 5.0}, b"GET / HTTP/1.1\r\n", 2, b"Host: here\r\n"),  # how long head and first part may take
-    ({"body_seconds": 5.0}, b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n", 4, b"drop"),
-], ids=["head", "body"])
-def test_a_request_sent_drop_by_drop_runs_out_of_time(serve, limit, begun, looks, drop) -> None:
+@pytest.mark.parametrize(("begun", "drop"), [
+    (b"GET / HTTP/1.1\r\n", b"Host: here\r\n"), (b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n", b"drop")],
+    ids=["head", "body"])
+def test_a_request_sent_drop_by_drop_runs_out_of_time(serve, begun, drop) -> None:
     now = Stopped()
-    served = serve(hello, timeouts=Timeouts(now, **limit), max_body_bytes=100)
+    served = serve(hello, connections=Connections(clock=now), max_body_bytes=100)
     with socket.create_connection(served.at) as client:
         client.settimeout(WAIT)
         client.sendall(begun)
-        for _ in range(looks):
+        for _ in range(3):  # the limit, and how long the first and the second part may take
             assert now.looked.acquire(timeout=WAIT)
-        now.now = 6.0
+        now.now = 11.0
         client.sendall(drop)
         with contextlib.suppress(ConnectionResetError):  # closed one way or the other
             assert client.recv(1) == b""
 
 
 def test_a_silent_client_is_left(serve) -> None:
-    served = serve(hello, timeouts=Timeouts(head_seconds=0.05))
+    served = serve(hello, timeouts=Timeouts(request_seconds=0.05))
     with socket.create_connection(served.at) as client:
         client.settimeout(WAIT)
         assert client.recv(1) == b""
@@ -296,6 +311,7 @@ def post(served, head: bytes, body: bytes = b"") -> bytes:
     (b"Content-Length: 0", b"", b"200"),
     (b"Host: here", b"", b"200"),
     (b"Content-Length: 100000", b"x" * 100000, b"200"),
+    (b"Content-Length: 100001", b"x" * 100001, b"413"),
     (b"Content-Length: 100001\r\nExpect: 100-continue", b"", b"413"),
     (b"Content-Length: " + b"9" * 6000, b"", b"413"),
     (b"Content-Length: 0000000000005", b"hello", b"200"),
@@ -332,32 +348,19 @@ def test_half_a_body_reaches_no_application(serve) -> None:
     with socket.create_connection(served.at) as client:
         client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
         client.shutdown(socket.SHUT_WR)
-        assert all_of(client) == b""
+        assert all_of(client).startswith(b"HTTP/1.1 400 ")
     assert not called.is_set()
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HT", b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf"])
-@pytest.mark.parametrize("drop_wait_seconds", [0.0, WAIT])
-def test_clients_that_do_not_finish_their_request_are_dropped(serve, said, drop_wait_seconds) -> None:
-    connections = Connections(4, drop_wait_seconds)
+def test_clients_that_do_not_finish_their_request_are_dropped(serve, said) -> None:
+    connections = Connections(4)
     served = serve(hello, connections=connections, max_body_bytes=100)
     with contextlib.ExitStack() as stack:
         for _ in range(12):
             stack.enter_context(socket.create_connection(served.at)).sendall(said)
         assert served.get("/")[2] == b"hello"
-        assert not drop_wait_seconds or connections.count() <= 4
-
-
-def test_a_dropped_connection_that_gets_tls_meanwhile_ends_too() -> None:
-    connections = Connections(1)
-    first, second = socket.socketpair()
-    with first, second, socket.socket() as closed:
-        slot = connections.begin(closed)
-        assert slot is not None
-        assert connections.begin(second) is not None  # drops the first, whose descriptor the handshake has just taken
-        connections.replace(slot, first)
-        first.settimeout(WAIT)
-        assert first.recv(1) == b""
+        assert connections.count() <= 4
 
 
 def test_a_thread_that_cannot_start_closes_the_connection(serve, monkeypatch, caplog) -> None:
@@ -382,13 +385,12 @@ def test_head_has_no_body(serve, app) -> None:
     assert body == b""
 
 
-def test_a_background_server_ends_with_its_connections() -> None:
-    connections = Connections()
-    server = BackgroundServer(Server(Address("127.0.0.1", 0), hello, name="test", connections=connections))
-    with socket.create_connection(("127.0.0.1", server.port)) as silent:
-        while not connections.count():
+def test_a_server_ends_with_its_connections(serve) -> None:
+    served = serve(hello)
+    with socket.create_connection(served.at) as silent:
+        while not served.server.connections.count():
             pass
-        server.close(WAIT)
+        served.server.close(WAIT)
         assert all_of(silent) == b""
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", server.port), timeout=WAIT)
+            socket.create_connection(served.at, timeout=WAIT)

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from httpserver.config import WebConfigFile
+from httpserver.connections import Slot, State
 from httpserver.metrics import WebConfigMetrics
 from httpserver.server import Timeouts
 
@@ -144,7 +145,7 @@ def test_an_http_url_for_an_https_server_is_reported(start, tls_text, pki) -> No
 
 
 def test_handshakes_that_never_end_hold_up_nobody_and_end(start, pki, tls_text) -> None:
-    served, _ = start(tls_text, timeouts=Timeouts(head_seconds=2.0))
+    served, _ = start(tls_text, timeouts=Timeouts(request_seconds=2.0))
     stuck = [socket.create_connection(served.at, timeout=WAIT) for _ in range(10)]
     for client in stuck[::2]:
         client.sendall(b"\x16\x03\x01\x02\x00\x01")
@@ -152,6 +153,15 @@ def test_handshakes_that_never_end_hold_up_nobody_and_end(start, pki, tls_text) 
     for client in stuck:
         assert client.recv(1) == b""
         client.close()
+
+
+def test_a_connection_dropped_before_its_handshake_ends(start, pki, tls_text) -> None:
+    served, _ = start(tls_text)
+    server, client = socket.socketpair()
+    slot = Slot(served.server.connections, server, state=State.DROPPED)
+    with client, pytest.raises(ConnectionAbortedError):
+        served.server.serve(slot)
+    slot.connection.close()
 
 
 def test_stopping_cuts_a_handshake_short(start, pki, tls_text) -> None:

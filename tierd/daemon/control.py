@@ -9,7 +9,6 @@ import ctypes
 import json
 import os
 import socket
-import socketserver
 import struct
 import threading
 from collections.abc import Callable, Collection
@@ -74,16 +73,12 @@ def _groups(connection: socket.socket) -> bytes:
 MAX_CONNECTIONS = 32
 MAX_CHANGES = 24
 """Requests that change something, which may wait for the file system, leave the other connections to reading ones."""
-DROP_WAIT_SECONDS = 1.0
 
 
-class ControlServer(BoundedThreads, socketserver.UnixStreamServer):
+class ControlServer(BoundedThreads):
     """Listens in its own threads. ``changing`` are the requests that need the permission to change something, and
     ``staging`` those that ``control.stage_users`` may send.
     """
-
-    request_queue_size = 128
-    """Robinhood may connect many times a second."""
 
     def __init__(self, path: str, handle: Ask, access: ControlSettings | None = None, changing: Collection[str] = (),
                  staging: Collection[str] = (), peer_of: Callable[[socket.socket], Peer] = Peer.of) -> None:
@@ -94,17 +89,19 @@ class ControlServer(BoundedThreads, socketserver.UnixStreamServer):
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)  # systemd makes it for the unit only
         self._path.unlink(missing_ok=True)  # left by a daemon that was killed
         self._handle, self._peer_of = handle, peer_of
-        self.connections = Connections(MAX_CONNECTIONS, DROP_WAIT_SECONDS)
+        listener = socket.socket(socket.AF_UNIX)
+        super().__init__(listener, Connections(MAX_CONNECTIONS), "tierd-control")
         umask = os.umask(0o177)  # no other user may connect until the group is set
         try:
-            super().__init__(path, socketserver.BaseRequestHandler)
+            listener.bind(path)
+            listener.listen(128)  # robinhood may connect many times a second
         finally:
             os.umask(umask)
         if self._access.read_group is not None:
             os.chown(self._path, -1, self._access.read_group)
         # users who may change something need not be in the group: then all may connect, and the kernel names the user
         self._path.chmod(0o666 if self._access.by_user else 0o660)
-        threading.Thread(target=self.serve_forever, name="tierd-control", daemon=True).start()
+        self.start()
 
     def serve(self, slot: Slot) -> None:
         connection = slot.connection
@@ -147,9 +144,8 @@ class ControlServer(BoundedThreads, socketserver.UnixStreamServer):
         # whoever does not read it must not hold up the others
         connection.send(json.dumps({"error": words, "again": True}).encode() + b"\n", socket.MSG_DONTWAIT)
 
-    def close(self) -> None:
-        self.shutdown()
-        self.server_close()
+    def close(self, drain_seconds: float = 0.0) -> None:
+        super().close(drain_seconds)
         self._path.unlink(missing_ok=True)
 
 

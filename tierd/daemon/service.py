@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from httpserver.config import WebConfigFile
-from httpserver.serving import BackgroundServer, uses_tls
+from httpserver.server import Server
 from tierd import extensions
 from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.dispatch import Dispatch
@@ -98,7 +98,7 @@ class Service:
             name: job.words for name, job in self.sources.jobs(names).items()})
         self._view, self._publishing = StatusSnapshot(), Lock()
         self._closing = ExitStack()
-        self.web: BackgroundServer | None = None
+        self.web: Server | None = None
         try:
             # the start checks every open act, which may take longer than the claim of a leader lasts
             with journal_errors(settings.act.journal), heartbeat(self.renew, BEAT_SECONDS):
@@ -249,7 +249,7 @@ class Service:
                           f"{settings.web.address}:{settings.web.port}") from error
         self._closing.callback(self.web.close)
         log.info("listening on %s:%d%s", settings.web.address, self.web.port,
-                 " with TLS" if uses_tls(self._web_config) else "")
+                 " with TLS" if self.web.config().tls else "")
 
     def take_over(self, memory: Memory) -> None:
         self.daemon.take_over(memory)

@@ -19,9 +19,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from httpserver.config import WebConfigFile
-from httpserver.connections import ADDRESS_SHARE, Connections
+from httpserver.connections import Connections
 from httpserver.server import Address, Server
-from httpserver.serving import BackgroundServer
 from tierd.config.settings import WebSettings
 from tierd.daemon.answers import Ask, NoAnswerError, to_json
 from tierd.daemon.page import PageError, Pages, Viewer
@@ -29,8 +28,6 @@ from tierd.daemon.requests import Handler
 from tierd.text import printable
 
 MAX_CONNECTIONS = 16
-DROP_WAIT_SECONDS = 1.0
-"""Wait for the thread of a dropped connection, so that there are never more threads than connections."""
 MAX_BODY_BYTES = 1 << 20
 """Limit on a message of Alertmanager. A longer one is answered with status 413."""
 MAX_FORM_BYTES = 1 << 14
@@ -185,11 +182,12 @@ def respond(start: StartResponse, status: str, body: str | bytes, kind: str = TE
     return [data]
 
 
-def listen(web: WebSettings, app: App, web_config: WebConfigFile | None) -> BackgroundServer:
+def listen(web: WebSettings, app: App, web_config: WebConfigFile | None) -> Server:
     """Serve the application on the port of the settings. Raises OSError if the address cannot be bound."""
-    return BackgroundServer(Server(Address(web.address, web.port), app, name="tierd", web_config=web_config,
-                                   max_body_bytes=MAX_BODY_BYTES, connections=Connections(
-                                       MAX_CONNECTIONS, DROP_WAIT_SECONDS, int(MAX_CONNECTIONS * ADDRESS_SHARE))))
+    server = Server(Address(web.address, web.port), app, name="tierd", web_config=web_config,
+                    max_body_bytes=MAX_BODY_BYTES, connections=Connections(MAX_CONNECTIONS))
+    server.start()
+    return server
 
 
 def config_path(web: WebSettings, config: Path | None, option: Path | None) -> Path | None:

@@ -114,11 +114,6 @@ def test_an_odd_request_is_no_fault_of_tierd(ready: Ready, caplog: pytest.LogCap
     assert caplog.text == ""
 
 
-def test_one_address_never_takes_all_connections(ready: Ready) -> None:
-    connections = ready().server._server.connections  # guesses of passwords take long, and must not use all
-    assert connections.limit_per_address < connections.limit
-
-
 def test_every_page_and_the_webhook_need_the_password(ready: Ready, users_text: str) -> None:
     port = ready(users_text)
     for headers in ({}, WRONG, login("nobody", "secret")):
