@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -41,23 +41,21 @@ class ConnectionMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily(self.prefix + "connections", "Open connections to the web server.",
                                 self.connections.count())
-        yield by_reason(
+        refused = CounterMetricFamily(
             self.prefix + "connections_refused",
             "Requests and connections refused, by reason: limit (all connections are in use), address (the source"
             " address uses its share of them), bytes (responses to other clients use the memory for responses).",
-            {**self.connections.refused, "bytes": self.bodies.refused})
-        yield by_reason(
+            labels=("reason",))
+        dropped = CounterMetricFamily(
             self.prefix + "connections_dropped",
             "Connections ended in favour of another client, by reason: waiting (the request was not complete), slow"
-            " (the client read its response slowly).", self.connections.ended)
+            " (the client read its response slowly).", labels=("reason",))
+        counted = {**self.connections.refused, "bytes": self.bodies.refused}
+        for family, numbers in ((refused, counted), (dropped, self.connections.ended)):
+            for reason, number in numbers.items():
+                family.add_metric((reason,), number)
+            yield family
         yield GaugeMetricFamily(
             self.prefix + "response_held_bytes",
             "Bytes of responses that clients are reading now. Bytes shared by several clients count once.",
             self.bodies.held_bytes())
-
-
-def by_reason(name: str, about: str, numbers: Mapping[str, int]) -> Metric:
-    family = CounterMetricFamily(name, about, labels=("reason",))
-    for reason, number in numbers.items():
-        family.add_metric((reason,), number)
-    return family
