@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from lustre.layout.model import Component, Layout, mirrors
 from tierd.acts import ActKind
@@ -21,7 +22,6 @@ REACTION_SECONDS = 30.0
 """Time for which the job's new files must fit. Later tierd undoes the default layout if space runs out. A choice."""
 RETRY_SECONDS = 12 * 3600.0
 """Time until a file is tried again after a move that did not succeed. A choice."""
-ROOT_KEEPS_ITS_DEFAULT = Refusal(Reason.ROOT_DIRECTORY, "the root of the file system keeps its default layout")
 READ_SHARE = 0.1
 """Share of reads among the job's RPCs from which its existing files are worth moving. A choice."""
 
@@ -51,10 +51,17 @@ class Plan:
     """Actions that the mode of their scope does not allow."""
 
 
+Steps = Iterator[Action | Refusal]
+
+
+def plan_of(steps: Iterable[Action | Refusal]) -> Plan:
+    every = tuple(steps)
+    return Plan(tuple(each for each in every if isinstance(each, Action)),
+                tuple(each for each in every if isinstance(each, Refusal)))
+
+
 def joined(plans: Iterable[Plan]) -> Plan:
-    every = tuple(plans)
-    return Plan(tuple(action for plan in every for action in plan.actions),
-                tuple(refusal for plan in every for refusal in plan.refusals))
+    return plan_of(chain.from_iterable(chain[Action | Refusal](plan.actions, plan.refusals) for plan in plans))
 
 
 def missing_pool(capacity: Capacity, *pools: str) -> Refusal | None:
@@ -84,9 +91,14 @@ def flash_is_short(capacity: Capacity, settings: FlashSettings, growth: float, f
                    f"{fills} it at {rate_text(growth)}")
 
 
-def may_get_default(where: str, capacity: Capacity) -> bool:
-    """Whether a directory has a path and is not the root, and its present default layout is known."""
-    return where.startswith("/") and where != "/" and where in capacity.default_layouts
+def default_refusal(where: str, capacity: Capacity) -> Refusal | None:
+    """Why a directory can get no default layout; None if it can."""
+    if not where.startswith("/"):
+        return Refusal(Reason.NO_PATH, "its path is not known")
+    if where == "/":
+        return Refusal(Reason.ROOT_DIRECTORY, "the root of the file system keeps its default layout")
+    return None if where in capacity.default_layouts else Refusal(
+        Reason.NO_LAYOUT, "its default layout could not be read")
 
 
 def new_default(finding: Finding, where: str, layout: Layout, why: str) -> Action:
@@ -101,15 +113,18 @@ def move(finding: Finding, where: str, file: Candidate | StoredFile, layout: Lay
                   size_bytes=file.size_bytes or 0, fid=file.fid)
 
 
-def fitting(moves: Iterable[Action], room: Mapping[bool, float], most: int) -> Iterator[Action]:
-    """The moves that fit, in order. ``room`` has the bytes on the MDTs (True) and in the pool (False)."""
-    left, count = dict(room), 0
-    for action in moves:
-        place = action.layout.components[0].on_mdt
-        if action.size_bytes <= left[place] and count < most:
-            left[place] -= action.size_bytes
-            count += 1
-            yield action
+def fitting(steps: Iterable[Action | Refusal], room: dict[bool, float], most: int) -> Steps:
+    """The steps without moves that do not fit, or are too many. ``room`` has the bytes that are left on the MDTs (True)
+    and in the pool (False).
+    """
+    for step in steps:
+        if isinstance(step, Action) and step.kind == ActKind.MIGRATE:
+            place = step.layout.components[0].on_mdt
+            if step.size_bytes > room[place] or most < 1:
+                continue
+            room[place] -= step.size_bytes
+            most -= 1
+        yield step
 
 
 def flash_first(component_bytes: int, present: Layout | None, settings: FlashSettings) -> Layout:
@@ -144,6 +159,8 @@ def open_files(activity: DirectoryActivity) -> list[str]:
     return [file.path for file in activity.existing_files if file.path and file.fid not in closed]
 
 
-def is_used_again(candidate: Candidate) -> bool:
-    """Whether the job opened a file that existed before, or reopened one of its own."""
-    return candidate.created_at == 0 or candidate.opens > 0
+def closed_files(activities: Iterable[DirectoryActivity], least_bytes: int,
+                 most_bytes: int) -> list[tuple[DirectoryActivity, Candidate]]:
+    """Files of these sizes that the job has closed."""
+    return [(activity, file) for activity in activities for file in activity.candidates
+            if least_bytes <= (file.size_bytes or 0) <= most_bytes]

@@ -10,7 +10,7 @@ to save is several times the time of the copy. tierd expects as much I/O as it h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lustre.layout.model import Component, Layout
@@ -18,7 +18,7 @@ from lustre.layout.size import size_text
 from tierd.decide import plans
 from tierd.decide.relocation import ost_index
 from tierd.decide.sizing import boundary
-from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, Table
+from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, Table
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text
 from tierd.validators import Bytes, Count, Factor, Switch
@@ -33,6 +33,11 @@ MIN_OPENS = 3
 """Opens after its creation from which a small file with several stripes is rewritten. A choice."""
 RESERVE = 0.1
 """Share of the pool that stays free. A choice."""
+SETTLE_SECONDS = 10.0
+"""Files closed more recently are not moved: they may be opened again."""
+MAX_SETTLE_SECONDS = 60.0
+"""A file stays closed for about as long as it has been closed, so it must have been closed for the time of a copy; but
+for this time at most, because its finding ends soon after the job has closed it."""
 
 
 @dataclass(frozen=True)
@@ -72,37 +77,31 @@ def the_pool(finding: Finding, capacity: Capacity, pools: plans.FlashSettings) -
     return plans.missing_pool(capacity, place) or place
 
 
-def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], why: str,
-               stripes_of: Callable[[Candidate], Component], pool: str, capacity: Capacity, settings: Restripe,
-               saved_seconds: float, rate: float, objects: int) -> plans.Plan:
-    """Moves of closed files that are used again and pay, while the pool has space.
+def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]],
+              stripes_of: Callable[[Candidate], Component], pool: str, capacity: Capacity, *, why: str,
+              saved_seconds: float, benefit_factor: float, rate: float, objects: int, left_bytes: float, most: int,
+              settle_seconds: float = SETTLE_SECONDS) -> plans.Steps:
+    """Moves of files that the job uses again, that save several times the time of their copy, and that fit the pool.
 
     ``rate`` is the throughput of the job on the present ``objects``, at which a copy reads at most. It writes to more.
     """
     rate = min(plans.DISK_BYTES_PER_SECOND, rate) if rate > 0 else plans.DISK_BYTES_PER_SECOND
-    left = plans.room_bytes(capacity, pool, RESERVE)
-    actions: list[Action] = []
-    refusals: list[Refusal] = []
-    for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
-        size = candidate.size_bytes
-        if (size is None or not MIN_FILE_BYTES <= size <= settings.max_file_bytes
-                or not plans.is_used_again(candidate)):
-            continue
-        stripes = stripes_of(candidate)
+    for activity, file in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
+        size, stripes = file.size_bytes or 0, stripes_of(file)
+        if file.created_at > 0 and not file.opens:
+            continue  # the job only made it
         cost = size / rate * (1 + objects / stripes.stripe_count)
-        if saved_seconds < settings.benefit_factor * cost:
-            refusals.append(Refusal(Reason.NOT_WORTH, f"as much I/O again saves {saved_seconds:.0f} s, and the copy "
-                                    f"takes {cost:.0f} s").about(candidate.path))
-        elif size > left or not fits_targets(size, stripes, capacity):
-            refusals.append(Refusal(Reason.NO_ROOM, f"pool {pool!r} has {bytes_text(max(0.0, left))} above its "
-                                    f"reserve, and the copy needs {bytes_text(size)} on {stripes.stripe_count} "
-                                    "objects").about(candidate.path))
-        elif (len(actions) < settings.max_moves
-              and candidate.closed_at <= finding.time - min(MAX_SETTLE_SECONDS, max(SETTLE_SECONDS, size / rate))):
-            left -= size
+        if saved_seconds < benefit_factor * cost:
+            yield Refusal(Reason.NOT_WORTH, f"as much I/O again saves {saved_seconds:.0f} s, and the copy takes "
+                          f"{cost:.0f} s").about(file.path)
+        elif size > left_bytes or not fits_targets(size, stripes, capacity):
+            yield Refusal(Reason.NO_ROOM, f"{bytes_text(max(0.0, left_bytes))} of pool {pool!r} may be used, and the "
+                          f"copy needs {bytes_text(size)} on {stripes.stripe_count} objects").about(file.path)
+        elif most > 0 and file.closed_at <= finding.time - min(MAX_SETTLE_SECONDS, max(settle_seconds, size / rate)):
+            left_bytes -= size
+            most -= 1
             layout = placed(Layout((stripes,), composite=False), capacity)
-            actions.append(plans.move(finding, activity.directory, candidate, layout, f"{why}; {words(stripes)}"))
-    return plans.Plan(tuple(actions), tuple(refusals))
+            yield plans.move(finding, activity.directory, file, layout, f"{why}; {words(stripes)}")
 
 
 def placed(layout: Layout, capacity: Capacity) -> Layout:
@@ -134,23 +133,16 @@ def fits_targets(size_bytes: int, stripes: Component, capacity: Capacity) -> boo
     return len(members) - short >= used
 
 
-SETTLE_SECONDS = 10.0
-"""Files closed more recently are not moved: they may be opened again."""
-MAX_SETTLE_SECONDS = 60.0
-"""A file stays closed for about as long as it has been closed, so it must have been closed for the time of a copy; but
-for this time at most, because its finding ends soon after the job has closed it."""
-
-
 def words(stripes: Component) -> str:
     objects = "objects (overstriping)" if stripes.overstriped else "stripes"
     return f"{stripes.stripe_count} {objects} of {size_text(stripes.stripe_size)}"
 
 
 def defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes: Component, capacity: Capacity,
-             why: str) -> Iterator[Action]:
+             why: str) -> plans.Steps:
     for activity in activities:
         where = activity.directory
-        if not activity.creates or not plans.may_get_default(where, capacity):
+        if not activity.creates or plans.default_refusal(where, capacity):
             continue
         wanted = with_stripes(capacity.default_layouts[where], stripes, small_end(activity))
         if wanted is not None:

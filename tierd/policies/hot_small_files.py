@@ -20,7 +20,7 @@ from tierd.decide.plans import Plan
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes
 from tierd.detect.view import LATEST_SECONDS, View, has_free_space
-from tierd.model import Action, Advice, Candidate, Evidence, Finding, Table
+from tierd.model import Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Use, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, count_of, percent, quoted
@@ -117,51 +117,46 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation) -> Plan:
     """Moves of the files that are worth it, the best first, while the pool or the MDTs have space."""
-    capacity, pools, activities = situation.capacity, situation.pools, situation.activities
-    settings = situation.tables.of(HotFilesToFlash)
+    capacity, pools = situation.capacity, situation.pools
     if missing := plans.missing_pool(capacity, pools.hdd_pool):
         return Plan((), (missing,))
-    defaults: list[Action] = []
-    moves: list[Action] = []
-    refusals: list[Refusal] = []
     room = {False: plans.room_bytes(capacity, pools.flash_pool, pools.reserve)}
-    short = plans.missing_pool(capacity, pools.flash_pool) or (Refusal(
-        Reason.NO_ROOM, f"pool {pools.flash_pool!r} has no space above its reserve") if room[False] <= 0 else None)
-    opens = sum(c.opens for a in activities for c in a.candidates) or 1
-    for activity in activities:
-        size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
-        if isinstance(size, Refusal):
-            refusals.append(size.about(activity.directory))
-            continue
-        on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
-        use = Use(evidence.read_operations_share)
-        choice = situation.placed(on_flash, use, flash_has_room=short is None)
-        layout = choice.layout
-        if choice.on_mdt:
-            room[True] = choice.room_bytes
-        elif short:
-            refusals += [why.about(activity.directory) for why in (short, choice.refused) if why]
-            continue
-        if activity.creates and plans.may_get_default(activity.directory, capacity) and not plans.covers(
-                capacity.default_layouts[activity.directory], size.component_bytes, pools.flash_pool):
-            defaults.append(plans.new_default(
-                finding, activity.directory, layout, f"{finding.aggressor} reads files created here again and again; "
-                "new files need no move; " + "; ".join(filter(None, (size.reason, choice.reason)))))
-        per_open = evidence.opens_per_second / opens
-        settled = [c for c in activity.candidates if c.closed_at <= finding.time - pools.settle_seconds]
-        worth = [(w, c) for c in settled
-                 if c.size_bytes is not None and 0 < c.size_bytes <= size.component_bytes
-                 and (w := benefit_ratio(c, per_open, evidence, settings, situation.victim_slowed)
-                      / (2 if choice.on_mdt else 1)) >= settings.benefit_factor]
-        if settled and not worth:
-            refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
-                                    "that its move costs").about(activity.directory))
-        moves += [plans.move(finding, activity.directory, c, situation.mirrored(layout, use),
-                             f"{finding.aggressor} reads the file again and "
-                             f"again; within {settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times "
-                             "the disk time it costs")
-                  for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
-    return Plan((*defaults, *plans.fitting(moves, room, settings.max_moves)), tuple(refusals))
+    steps = (step for activity in situation.activities for step in of_directory(
+        finding, evidence, activity, situation, room))
+    return plans.plan_of(plans.fitting(steps, room, situation.tables.of(HotFilesToFlash).max_moves))
+
+
+def of_directory(finding: Finding, evidence: HotSmallFilesEvidence, activity: DirectoryActivity, situation: Situation,
+                 room: dict[bool, float]) -> plans.Steps:
+    pools, settings = situation.pools, situation.tables.of(HotFilesToFlash)
+    size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
+    if isinstance(size, Refusal):
+        yield size.about(activity.directory)
+        return
+    full = plans.missing_pool(situation.capacity, pools.flash_pool) or (None if room[False] > 0 else Refusal(
+        Reason.NO_ROOM, f"pool {pools.flash_pool!r} has no space above its reserve"))
+    use = Use(evidence.read_operations_share)
+    layout, steps, room_on_mdt = situation.of_small_files(
+        finding, activity, size, use, full, f"{finding.aggressor} reads files created here again and again; new files "
+        "need no move")
+    room.setdefault(True, room_on_mdt)
+    yield from steps
+    if layout is None:
+        return
+    opens = sum(c.opens for each in situation.activities for c in each.candidates) or 1
+    copies = 2 if layout.components[0].on_mdt else 1
+    settled = [c for c in activity.candidates if c.closed_at <= finding.time - pools.settle_seconds]
+    worth = [(ratio, c) for c in settled if 0 < (c.size_bytes or 0) <= size.component_bytes
+             and (ratio := benefit_ratio(c, evidence.opens_per_second / opens, evidence, settings,
+                                         situation.victim_slowed) / copies) >= settings.benefit_factor]
+    if settled and not worth:
+        yield Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time that its move "
+                      "costs").about(activity.directory)
+    for ratio, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path)):
+        yield plans.move(finding, activity.directory, c, situation.mirrored(layout, use),
+                         f"{finding.aggressor} reads the file again and again; within "
+                         f"{settings.horizon_seconds / 60:.0f} minutes the move saves {ratio:.0f} times the disk time "
+                         "it costs")
 
 
 def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence,

@@ -7,7 +7,7 @@ only if the job reads them: rewriting unread files loads the disks that the move
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from tierd.detect.device_time import mean_share
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Profile, is_in_between, is_small_files
 from tierd.detect.view import SlowdownSettings, SlowdownView, slowdown_numbers, slower
-from tierd.model import Action, Advice, Capacity, DirectoryActivity, Finding, SlowdownEvidence
+from tierd.model import Action, Advice, DirectoryActivity, Finding, SlowdownEvidence
 from tierd.policies.protocol import JudgedBy, Policy, Situation, Use
 from tierd.refusal import Reason, Refusal
 from tierd.text import Carrier, binary_text, count_of, percent, quoted
@@ -120,61 +120,44 @@ def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettin
 
 
 def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situation) -> Plan:
-    return plans.joined(small_files(finding, evidence, activity, situation) if evidence.whole_small_files
-                  else large_files(finding, activity, situation.capacity, situation.pools)
-                  for activity in situation.activities)
+    settings = situation.pools
+    room = {False: plans.room_bytes(situation.capacity, settings.flash_pool, settings.reserve)}
+    steps = (step for activity in situation.activities for step in (
+        small_files(finding, evidence, activity, situation, room) if evidence.whole_small_files
+        else large_files(finding, activity, situation, room)))
+    return plans.plan_of(plans.fitting(steps, room, settings.max_moves))
 
 
 def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity,
-                situation: Situation) -> Plan:
+                situation: Situation, room: dict[bool, float]) -> plans.Steps:
     where, capacity, settings = activity.directory, situation.capacity, situation.pools
-    size = refuse(where, capacity, settings) or sizing.component(
-        activity.sizes, evidence.aggressor_bytes_per_file, evidence.aggressor_largest_rpc_bytes, settings.sizing)
+    size = (plans.default_refusal(where, capacity) or plans.missing_pool(capacity, settings.hdd_pool)
+            or sizing.component(activity.sizes, evidence.aggressor_bytes_per_file,
+                                evidence.aggressor_largest_rpc_bytes, settings.sizing))
     if isinstance(size, Refusal):
-        return Plan((), (size.about(where),))
-    on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
+        yield size.about(where)
+        return
     opens = max(activity.creates + activity.opens, 1)  # of new and existing files
     files = evidence.aggressor_files_per_second * max(activity.creates - activity.unlinks, 0) / opens
     growth = evidence.aggressor_bytes_per_file * files
     known = [each for each in activity.sizes if each > 0]  # bytes per file count what is read again, too
     stored = files * sum(known) / len(known) if len(known) >= sizing.MIN_SAMPLES else growth
-    use = Use(evidence.aggressor_read_share, stored, files)
-    refusal = plans.missing_pool(capacity, settings.flash_pool) or plans.flash_is_short(
+    full = plans.missing_pool(capacity, settings.flash_pool) or plans.flash_is_short(
         capacity, settings, growth, "the job fills")
-    choice = situation.placed(on_flash, use, flash_has_room=refusal is None)
-    if not choice.on_mdt and refusal:
-        return Plan((), tuple(why.about(where) for why in (refusal, choice.refused) if why))
-    layout = choice.layout
-    actions = []
-    if activity.creates and not plans.covers(
-            capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
-        outgrown = (f"; {count_of(activity.outgrown, 'file')} outgrew the present first component"
-                    if activity.outgrown else "")
-        actions.append(plans.new_default(
-            finding, where, layout, f"new files of {finding.aggressor} load the disks of {finding.victim}; "
-            f"{size.reason}{outgrown}" + (f"; {choice.reason}" if choice.reason else "")))
-    room = {True: choice.room_bytes, False: plans.room_bytes(capacity, settings.flash_pool, settings.reserve)}
-    moves = existing_files(finding, evidence, activity, layout, settings)
-    return Plan((*actions, *plans.fitting(moves, room, settings.max_moves)), ())
+    outgrown = (f"; {count_of(activity.outgrown, 'file')} outgrew the present first component"
+                if activity.outgrown else "")
+    layout, steps, room_on_mdt = situation.of_small_files(
+        finding, activity, size, Use(evidence.aggressor_read_share, stored, files), full,
+        f"new files of {finding.aggressor} load the disks of {finding.victim}{outgrown}")
+    room.setdefault(True, room_on_mdt)
+    yield from steps
+    if layout is not None and evidence.aggressor_read_share >= plans.READ_SHARE:
+        yield from existing_files(finding, activity, layout, settings)
 
 
-def refuse(where: str, capacity: Capacity, settings: FlashSettings) -> Refusal | None:
-    if not where.startswith("/"):
-        return Refusal(Reason.NO_PATH, "its path is not known")
-    if where == "/":
-        return plans.ROOT_KEEPS_ITS_DEFAULT
-    if missing := plans.missing_pool(capacity, settings.hdd_pool):
-        return missing
-    if where not in capacity.default_layouts:
-        return Refusal(Reason.NO_LAYOUT, "its default layout could not be read")
-    return None
-
-
-def existing_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, layout: Layout,
-                   settings: FlashSettings) -> Iterator[Action]:
+def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout,
+                   settings: FlashSettings) -> plans.Steps:
     """Moves of closed files: the most read first, then the newest, which are read soonest."""
-    if evidence.aggressor_read_share < plans.READ_SHARE:
-        return
     limit = layout.components[0].extent_end or 0
     why = f"{finding.aggressor} reads its files, and the file is on the disks of {finding.victim}"
     for candidate in sorted(activity.candidates, key=lambda c: (-c.reads, -c.closed_at, c.path)):
@@ -183,32 +166,25 @@ def existing_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity:
             yield plans.move(finding, activity.directory, replace(candidate, size_bytes=size), layout, why)
 
 
-def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacity, settings: FlashSettings) -> Plan:
+def large_files(finding: Finding, activity: DirectoryActivity, situation: Situation,
+                room: Mapping[bool, float]) -> plans.Steps:
     """Small I/O in large files: a first component does not help, so the whole file must be on flash."""
-    actions: list[Action] = []
-    refusals: list[Refusal] = []
-    known = {c.path: c for c in activity.candidates}
-    left = plans.room_bytes(capacity, settings.flash_pool, settings.reserve)
-    members = capacity.pools.get(settings.flash_pool, ())
-    for file in activity.existing_files:
-        if not file.path or not members:
-            continue
-        layout = Layout((Component(0, None, settings.flash_pool, min(4, len(members))),), composite=False)
-        candidate = known.get(file.path)
+    pool, known = situation.pools.flash_pool, {c.path: c for c in activity.candidates}
+    members = situation.capacity.pools.get(pool, ())
+    layout = Layout((Component(0, None, pool, min(4, len(members))),), composite=False)
+    why = f"{finding.aggressor} does small I/O in the whole file, on the disks of {finding.victim}"
+    for path in [file.path for file in activity.existing_files if file.path and members]:
+        candidate = known.get(path)
         size = candidate.size_bytes if candidate else None
-        why = f"{finding.aggressor} does small I/O in the whole file, on the disks of {finding.victim}"
-        if left <= 0 or (size or 0) > left:
-            refusals.append(Refusal(
-                Reason.NO_ROOM, f"{why}; only the whole file on flash would help, but pool {settings.flash_pool!r} has "
-                "no space for it").about(file.path))
+        if room[False] <= 0 or (size or 0) > room[False]:
+            yield Refusal(Reason.NO_ROOM, f"{why}; only the whole file on flash would help, but pool {pool!r} has no "
+                          "space for it").about(path)
         elif candidate is not None and size is not None:
-            left -= size
-            actions.append(plans.move(finding, activity.directory, candidate, layout, why))
+            yield plans.move(finding, activity.directory, candidate, layout, why)
         else:
             still = "the file is open" if candidate is None else "its size is not known"
-            actions.append(Action(ActKind.ADVISE, layout, f"{why}; only the whole file on flash would help, but "
-                                  f"{still}: migrate it when it is closed", finding.key, activity.directory, file.path))
-    return Plan(tuple(actions), tuple(refusals))
+            yield Action(ActKind.ADVISE, layout, f"{why}; only the whole file on flash would help, but {still}: "
+                         "migrate it when it is closed", finding.key, activity.directory, path)
 
 
 def why_advice(finding: Finding) -> Refusal:

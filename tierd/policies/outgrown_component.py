@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from lustre.layout.size import size_text
 from tierd.decide import sizing
-from tierd.decide.plans import ROOT_KEEPS_ITS_DEFAULT, Plan, flash_first, flash_is_short, missing_pool, new_default
+from tierd.decide.plans import Plan, default_refusal, flash_first, flash_is_short, missing_pool, new_default, plan_of
 from tierd.detect.groups import grouped
 from tierd.detect.view import View, has_free_space
 from tierd.model import Action, Advice, DirectoryActivity, Evidence, Finding
@@ -81,9 +81,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situation) -> Plan:
-    made = {activity.directory: enlarged(finding, evidence, activity, situation) for activity in situation.activities}
-    return Plan(tuple(each for each in made.values() if isinstance(each, Action)),
-                tuple(each.about(where) for where, each in made.items() if isinstance(each, Refusal)))
+    made = ((each.directory, enlarged(finding, evidence, each, situation)) for each in situation.activities)
+    return plan_of(step.about(where) if isinstance(step, Refusal) else step for where, step in made if step)
 
 
 def enlarged(finding: Finding, evidence: OutgrownComponentEvidence, activity: DirectoryActivity,
@@ -91,12 +90,10 @@ def enlarged(finding: Finding, evidence: OutgrownComponentEvidence, activity: Di
     """A larger first component for new files, or why it stays as it is; None if it is large enough."""
     capacity, settings, pool = situation.capacity, situation.pools, situation.pools.flash_pool
     present = capacity.default_layouts.get(activity.directory)
-    if activity.directory == "/":
-        return ROOT_KEEPS_ITS_DEFAULT
+    if refusal := default_refusal(activity.directory, capacity) or missing_pool(capacity, pool, settings.hdd_pool):
+        return refusal
     if present is None:
-        return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")
-    if missing := missing_pool(capacity, pool, settings.hdd_pool):
-        return missing
+        return Refusal(Reason.NO_LAYOUT, "it has no default layout of its own")
     first, *rest = present.components
     if (not rest or first.on_mdt or first.pool != pool or present.mirror_count > 1
             or any(part.pool == pool for part in rest)):

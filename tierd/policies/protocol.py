@@ -13,10 +13,11 @@ from typing import Any
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
-from tierd.decide import benefit
+from tierd.decide import benefit, plans
 from tierd.decide.plans import FlashSettings, Plan
+from tierd.decide.sizing import Size
 from tierd.detect.view import SlowdownSettings, SlowdownView, View
-from tierd.model import Advice, Capacity, DirectoryActivity, Evidence, Facts, Finding, StoredFile, Table, Window
+from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Facts, Finding, StoredFile, Table, Window
 from tierd.refusal import Refusal
 from tierd.validators import Switch, T
 from tierd.verify.judgement import Judgement
@@ -130,6 +131,24 @@ class Situation:
         """The best layout for small files: the given one, with its first component on flash, or one of ``places``."""
         choices = [place(on_flash, use, self, flash_has_room) for place in self.places]
         return next((choice for choice in choices if choice.layout != on_flash), [*choices, Choice(on_flash)][0])
+
+    def of_small_files(self, finding: Finding, activity: DirectoryActivity, size: Size, use: Use,
+                       full: Refusal | None, why: str) -> tuple[Layout | None, Sequence[Action | Refusal], float]:
+        """The layout for small files of a directory, what sets it for new ones, and bytes on the MDT for others.
+
+        Its first component is on flash, or in one of ``places``. It is None if flash is ``full``, and nothing better.
+        """
+        where, pools = activity.directory, self.pools
+        present = self.capacity.default_layouts.get(where)
+        on_flash = plans.flash_first(size.component_bytes, present, pools)
+        choice = self.placed(on_flash, use, flash_has_room=full is None)
+        if full and not choice.on_mdt:
+            return None, tuple(each.about(where) for each in (full, choice.refused) if each), 0.0
+        stays = (not activity.creates or plans.default_refusal(where, self.capacity)
+                 or plans.covers(present, size.component_bytes, pools.flash_pool))
+        reasons = "; ".join(filter(None, (why, size.reason, choice.reason)))
+        new = () if stays else (plans.new_default(finding, where, choice.layout, reasons),)
+        return choice.layout, new, choice.room_bytes
 
     def mirrored(self, layout: Layout, use: Use) -> Layout:
         """The layout for moves of files with this use: a mirror to be added, or the given one."""

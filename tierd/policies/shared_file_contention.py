@@ -13,9 +13,19 @@ from dataclasses import dataclass, replace
 
 from lustre.layout.model import Component
 from tierd.advised import RPC_BYTES
-from tierd.decide.plans import Plan, open_files
+from tierd.decide.plans import Plan, closed_files, open_files, plan_of, room_bytes
 from tierd.decide.relocation import ost_index, osts_of
-from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, defaults, rewritten, stripe_bytes, striped, the_pool
+from tierd.decide.restripe import (
+    MAX_STRIPE_BYTES,
+    MIN_FILE_BYTES,
+    RESERVE,
+    Restripe,
+    defaults,
+    rewritten,
+    stripe_bytes,
+    striped,
+    the_pool,
+)
 from tierd.detect.groups import covering
 from tierd.detect.hints import hints
 from tierd.detect.profile import Profile
@@ -181,14 +191,18 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
             finding.subject),))
     activities = situation.activities
     why = f"{evidence.openers} nodes of {finding.aggressor} share a file on {count_of(evidence.objects, 'object')}"
-    part = 1 - evidence.objects / stripes.stripe_count
-    closed = [(a, c) for a in activities for c in a.candidates if c.path == finding.subject]
-    moves = rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds,
-                      evidence.bytes_per_second, evidence.objects)
-    waits = [file for a in activities for file in open_files(a) if file == finding.subject]
-    refusals = [Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(waits[0])
-                ] if waits else []
-    return Plan((*defaults(finding, activities, stripes, capacity, why), *moves.actions), (*moves.refusals, *refusals))
+    closed = [(a, c) for a, c in closed_files(activities, MIN_FILE_BYTES, settings.max_file_bytes)
+              if c.path == finding.subject]
+    is_open = any(finding.subject in open_files(each) for each in activities)
+    return plan_of((
+        *defaults(finding, activities, stripes, capacity, why),
+        *rewritten(
+            finding, closed, lambda _: stripes, place, capacity, why=why,
+            saved_seconds=(1 - evidence.objects / stripes.stripe_count) * evidence.seconds,
+            benefit_factor=settings.benefit_factor, rate=evidence.bytes_per_second, objects=evidence.objects,
+            left_bytes=room_bytes(capacity, place, RESERVE), most=settings.max_moves),
+        *([Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(finding.subject)]
+          if is_open else ())))
 
 
 POLICY = Policy("shared-file-contention", Settings, find, evidence=ContentionEvidence, plan=plan,

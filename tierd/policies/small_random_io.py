@@ -17,10 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lustre.layout.model import Component, Layout
-from tierd.acts import ActKind
 from tierd.decide import plans
 from tierd.decide.plans import Plan
-from tierd.decide.restripe import MAX_SETTLE_SECONDS
+from tierd.decide.restripe import rewritten
 from tierd.decide.sizing import boundary
 from tierd.detect.accelerators import absorbs, accelerators
 from tierd.detect.attribution import directories
@@ -34,9 +33,6 @@ from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, bytes_text, count_of, percent, quoted
 from tierd.validators import Bytes, Count, Factor, Positive, Share, ShareOrAll
 
-SETTLE_COSTS = 4.0
-"""Time for which a file must have been closed, as a multiple of the cost: the disks are busy, and the file stays closed
-for about as long as it has been closed."""
 MIB = 1 << 20
 TARGET_SHARE = 0.2
 """Minimum share of the job in the bulk RPCs on that target. A choice."""
@@ -143,46 +139,31 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     settings = situation.tables.of(RandomIoToFlash)
     if missing := plans.missing_pool(capacity, pools.flash_pool, pools.hdd_pool):
         return Plan((), (missing,))
-    stripes = min(STRIPES, len(capacity.pools[pools.flash_pool]))
+    stripes = Component(0, None, pools.flash_pool, min(STRIPES, len(capacity.pools[pools.flash_pool])))
     left = settings.share_of_free * plans.room_bytes(capacity, pools.flash_pool, pools.reserve)
-    files = [(a, c) for a in activities for c in a.candidates
-             if 0 < (c.size_bytes or 0) <= settings.max_file_bytes]
-    large = [each for each in files if (each[1].size_bytes or 0) >= MIN_FILE_BYTES]
+    files = plans.closed_files(activities, 1, settings.max_file_bytes)
+    large = plans.closed_files(activities, MIN_FILE_BYTES, settings.max_file_bytes)
     opened = [file for a in activities for file in plans.open_files(a)]
-    again = evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds  # as many small RPCs as so far
-    saved = again * (plans.SEEK_USEC - plans.FLASH_USEC) / 1e6 / max(1, len(large) + len(opened))
-    actions: list[Action] = []
-    refusals: list[Refusal] = []
-    if opened:
-        refusals.append(Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open: tierd moves a file when it is "
-                                "closed").about(opened[0]))
-    for needed, action in [*defaults(finding, files, stripes, situation),
-                           *moves(finding, large, stripes, situation, saved)]:
-        if needed > left:
-            refusals.append(Refusal(Reason.NO_ROOM, f"it needs {bytes_text(needed)}, and {bytes_text(max(0.0, left))} "
-                                    f"of pool {pools.flash_pool!r} may be used").about(action.path or action.directory))
-        elif sum(each.kind == ActKind.MIGRATE for each in actions) < settings.max_moves:
+    steps: list[Action | Refusal] = [Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open: tierd moves a file "
+                                             "when it is closed").about(opened[0])] if opened else []
+    for needed, action in defaults(finding, files, stripes.stripe_count, situation):
+        if needed <= left:
             left -= needed
-            actions.append(action)
-    if any(c.closed_at < finding.time for _, c in files) and not actions and not refusals:
-        refusals.append(Refusal(Reason.NOT_WORTH, "no file saves enough disk time for its copy, or the job only made "
-                                "the files").about(activities[0].directory))
-    return Plan(tuple(actions), tuple(refusals))
-
-
-def moves(finding: Finding, files: Files, stripes: int, situation: Situation,
-          saved: float) -> Iterator[tuple[int, Action]]:
-    """Moves of closed files that the job uses again, with their sizes, the smallest first: each saves the same time."""
-    layout = Layout((Component(0, None, situation.pools.flash_pool, stripes),), composite=False)
-    for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
-        cost = 2 * (candidate.size_bytes or 0) / plans.DISK_BYTES_PER_SECOND
-        settle = max(situation.pools.settle_seconds, min(MAX_SETTLE_SECONDS, SETTLE_COSTS * cost))
-        if (not plans.is_used_again(candidate) or candidate.closed_at > finding.time - settle
-                or saved < situation.tables.of(RandomIoToFlash).benefit_factor * cost):
-            continue
-        why = (f"{finding.aggressor} does small random I/O in the file; as much again on flash saves "
-               f"{saved / cost:.0f} times the disk time of the copy")
-        yield candidate.size_bytes or 0, plans.move(finding, activity.directory, candidate, layout, why)
+            steps.append(action)
+        else:
+            steps.append(Refusal(Reason.NO_ROOM, f"{bytes_text(max(0.0, left))} of pool {pools.flash_pool!r} may be "
+                                 f"used, and new files need {bytes_text(needed)}").about(action.directory))
+    again = evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds  # as many small RPCs as so far
+    steps += rewritten(
+        finding, large, lambda _: stripes, pools.flash_pool, capacity,
+        why=f"{finding.aggressor} does small random I/O in the file",
+        saved_seconds=again * (plans.SEEK_USEC - plans.FLASH_USEC) / 1e6 / max(1, len(large) + len(opened)),
+        benefit_factor=settings.benefit_factor, rate=plans.DISK_BYTES_PER_SECOND, objects=stripes.stripe_count,
+        left_bytes=left, most=settings.max_moves, settle_seconds=pools.settle_seconds)
+    if not steps and any(c.closed_at < finding.time for _, c in files):
+        steps.append(Refusal(Reason.NOT_WORTH, "the files are small, or were closed just now, or the job only made "
+                             "them").about(activities[0].directory))
+    return plans.plan_of(steps)
 
 
 def defaults(finding: Finding, files: Files, stripes: int, situation: Situation) -> Iterator[tuple[int, Action]]:
@@ -194,7 +175,7 @@ def defaults(finding: Finding, files: Files, stripes: int, situation: Situation)
     made = grouped((activity.directory, c.size_bytes or 0) for activity, c in files if c.created_at > 0)
     for where, sizes in made.items():
         present, end = capacity.default_layouts.get(where), boundary(max(sizes))
-        if plans.may_get_default(where, capacity) and not plans.covers(present, end, pool):
+        if not plans.default_refusal(where, capacity) and not plans.covers(present, end, pool):
             rest = plans.flash_first(end, present, situation.pools).components[1:]
             layout = Layout((Component(0, end, pool, stripes if max(sizes) >= MIN_FILE_BYTES else 1), *rest))
             yield sum(sizes), plans.new_default(finding, where, layout, f"{finding.aggressor} creates files with small "

@@ -15,14 +15,14 @@ from math import isqrt
 from statistics import fmean
 
 from lustre.layout.model import Component, Layout
-from tierd.decide import restripe
-from tierd.decide.plans import Plan, fitting, may_get_default, missing_pool, move, new_default, room_bytes
+from tierd.decide import plans, restripe
+from tierd.decide.plans import Plan
 from tierd.decide.restripe import Restripe
 from tierd.detect.attribution import directories
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.detect.view import LATEST_SECONDS, View
-from tierd.model import Action, Advice, Evidence, Finding, Window
+from tierd.model import Advice, DirectoryActivity, Evidence, Finding, Window
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent, quoted, rate_text
@@ -176,7 +176,8 @@ def stream_stripes(size_bytes: int, record_bytes: int, targets: int, pool: str =
 
 def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> Plan:
     if evidence.files_created is not None:
-        return small_files(finding, situation)
+        return plans.plan_of(step for activity in situation.activities
+                             for step in small_files(finding, activity, situation))
     capacity, activities = situation.capacity, situation.activities
     place = restripe.the_pool(finding, capacity, situation.pools)
     if isinstance(place, Refusal):
@@ -185,47 +186,42 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
     record = evidence.record_bytes or 0
     if targets < MIN_STRIPES:
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {place!r} has one target only"),))
-    closed = [(a, c) for a in activities for c in a.candidates]
+    settings = situation.tables.of(Restripe)
+    closed = plans.closed_files(activities, restripe.MIN_FILE_BYTES, settings.max_file_bytes)
     usual = stream_stripes(max((c.size_bytes or 0 for _, c in closed), default=0), record, targets, place)
     why = f"{finding.aggressor} streams to one target of {targets}"
-    saved = (1 - 1 / usual.stripe_count) * (evidence.seconds or 0.0)
-    moves = restripe.rewritten(
-        finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets, place), place, capacity,
-        situation.tables.of(Restripe), saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
-    return Plan((*restripe.defaults(finding, activities, usual, capacity, why), *moves.actions), moves.refusals)
+    return plans.plan_of((
+        *restripe.defaults(finding, activities, usual, capacity, why),
+        *restripe.rewritten(
+            finding, closed, lambda c: stream_stripes(c.size_bytes or 0, record, targets, place), place, capacity,
+            why=why, saved_seconds=(1 - 1 / usual.stripe_count) * (evidence.seconds or 0.0) / max(1, len(closed)),
+            benefit_factor=settings.benefit_factor, rate=evidence.bytes_per_second or 0.0, objects=1,
+            left_bytes=plans.room_bytes(capacity, place, restripe.RESERVE), most=settings.max_moves)))
 
 
-def small_files(finding: Finding, situation: Situation) -> Plan:
+def small_files(finding: Finding, activity: DirectoryActivity, situation: Situation) -> plans.Steps:
     """One stripe for small files: the beginning of new files, and existing files that are read again and again."""
-    capacity = situation.capacity
-    actions: list[Action] = []
-    refusals: list[Refusal] = []
-    for activity in situation.activities:
-        where = activity.directory
-        end = restripe.small_end(activity)
-        wanted = with_one_stripe(capacity.default_layouts.get(where), end, situation.pools.hdd_pool)
-        if not may_get_default(where, capacity):
-            refusals.append(Refusal(Reason.NO_LAYOUT, "its default layout could not be read").about(where))
-            continue
-        if wanted is None:
-            refusals.append(Refusal(Reason.OTHER_LAYOUT, "its default layout is composite, which a person set on "
-                                    "purpose, or has one stripe already").about(where))
-            continue
-        first = wanted.components[0]
-        if missing := missing_pool(capacity, first.pool):
-            refusals.append(missing)
-            continue
-        actions.append(new_default(finding, where, wanted, f"{finding.aggressor} creates small files here; one stripe "
-                                   "takes one object each"))
-        settled = finding.time - restripe.SETTLE_SECONDS
-        why = f"{finding.aggressor} opens the small file again and again, and it has several objects"
-        moves = [move(finding, where, each, restripe.placed(wanted, capacity), why)
-                 for each in sorted(activity.candidates, key=lambda c: (-c.opens, c.path))
-                 if each.opens >= restripe.MIN_OPENS and each.closed_at <= settled
-                 and 0 < (each.size_bytes or 0) <= (first.extent_end or 0)]
-        actions += fitting(moves, {False: room_bytes(capacity, first.pool, restripe.RESERVE)},
-                           situation.tables.of(Restripe).max_moves)
-    return Plan(tuple(actions), tuple(refusals))
+    capacity, where = situation.capacity, activity.directory
+    wanted = with_one_stripe(capacity.default_layouts.get(where), restripe.small_end(activity),
+                             situation.pools.hdd_pool)
+    refusal = plans.default_refusal(where, capacity)
+    if wanted is None or refusal:
+        yield (refusal or Refusal(Reason.OTHER_LAYOUT, "its default layout is composite, which a person set on "
+                                  "purpose, or has one stripe already")).about(where)
+        return
+    first = wanted.components[0]
+    if missing := plans.missing_pool(capacity, first.pool):
+        yield missing
+        return
+    yield plans.new_default(finding, where, wanted, f"{finding.aggressor} creates small files here; one stripe takes "
+                            "one object each")
+    moves = [plans.move(finding, where, each, restripe.placed(wanted, capacity),
+                        f"{finding.aggressor} opens the small file again and again, and it has several objects")
+             for each in sorted(activity.candidates, key=lambda c: (-c.opens, c.path))
+             if each.opens >= restripe.MIN_OPENS and each.closed_at <= finding.time - restripe.SETTLE_SECONDS
+             and 0 < (each.size_bytes or 0) <= (first.extent_end or 0)]
+    yield from plans.fitting(moves, {False: plans.room_bytes(capacity, first.pool, restripe.RESERVE)},
+                             situation.tables.of(Restripe).max_moves)
 
 
 def with_one_stripe(present: Layout | None, end: int, pool: str) -> Layout | None:
