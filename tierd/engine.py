@@ -27,7 +27,7 @@ from tierd.detect import attribution
 from tierd.detect.accelerators import Accelerator, SmallWrites, accelerators, small_writes_of_pools
 from tierd.detect.columns import SPAN_SECONDS, History, RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner
-from tierd.detect.device_time import StreamWatch, TargetTime, device_times, streams_held_up
+from tierd.detect.device_time import StreamWatch, TargetTime, device_times
 from tierd.detect.gain import Tracks
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
@@ -200,16 +200,14 @@ class Engine:
         losses, rivals = self._interference.update(columns, work, kinds, costs)
         jobs, targets = recent.jobs.by_number, list(recent.targets)
         self.device_time = device_times(work, targets, jobs, pool, names, costs=self.learner.costs)
-        lately = self.history.recent
-        streamed = self._streams.targets(
-            streams_held_up(work, kinds, jobs, targets, self.device_time), lately, self.device_time, self._facts)
+        streamed = self._streams.targets(work, kinds, jobs, targets, device_time=self.device_time, facts=self._facts)
         self.streamed_targets = streamed if self._facts.fill else None
         settings = self._settings.noisy_neighbour
         found = [loss for loss in (*losses, *rivals) if is_found(loss, True, settings)]
         named = {jobs[job] for loss in found for job in (loss.victim, *loss.suspects)}
         return SlowdownView(
             window.end, losses, rival_losses=rivals, jobs=jobs, targets=targets,
-            profiles=profiles(lately, named) if named else {}, active=self._active.keys(),
+            profiles=profiles(self.history.recent, named) if named else {}, active=self._active.keys(),
             device_time=self.device_time, accelerators=self._accelerators, remembered=self._remembered)
 
     def _slowed(self, view: SlowdownView, window: Window) -> Iterator[Finding]:

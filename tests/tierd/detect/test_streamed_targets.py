@@ -6,7 +6,7 @@ import pytest
 
 from tierd.detect.columns import RecentWindows, recent_work
 from tierd.detect.costs import DISK_OPERATION_SECONDS, DeviceCosts
-from tierd.detect.device_time import StreamWatch, TargetTime, streams_held_up
+from tierd.detect.device_time import StreamWatch, TargetTime
 from tierd.detect.profile import Classes
 from tierd.model import Facts, JobLoad, StreamedTargets, Window
 
@@ -25,12 +25,11 @@ def stream(target: str, megabytes_per_second: float, job: str = "ior") -> JobLoa
 
 def found(windows: list[Window], device_time: dict[str, TargetTime] | None = None) -> StreamedTargets:
     recent, watch = RecentWindows(30.0, Classes()), StreamWatch(("flash",))
-    for count, each in enumerate(windows, 1):
+    for each in windows:
         recent.add(each)
         kinds, jobs = recent.kinds(), recent.jobs.by_number
-        work, times = recent_work(recent.windows, kinds, len(jobs)), device_time or {}
-        streams = streams_held_up(work, kinds, jobs, list(recent.targets), times)
-        streamed = watch.targets(streams, windows[:count], times, FACTS)
+        streamed = watch.targets(recent_work(recent.windows, kinds, len(jobs)), kinds, jobs, list(recent.targets),
+                                 device_time=device_time or {}, facts=FACTS)
     return streamed
 
 
@@ -65,8 +64,8 @@ def test_a_pool_of_unknown_costs_can_do_what_any_of_its_targets_has_done() -> No
 
 
 def test_a_target_of_no_pool_can_do_what_it_has_done_itself() -> None:
-    usual, late = stream("l-OST0002", 80.0), stream("x-OST0009", 50.0)
-    at = found([window(5.0, usual), window(10.0, usual, late), window(15.0, usual)]).by_target
+    late = stream("x-OST0009", 50.0)
+    at = found([window(5.0, late), window(10.0, stream("l-OST0002", 80.0)), window(15.0)]).by_target
     assert at["x-OST0009"].seconds(50e6, 0, 0) == pytest.approx(1.0)
 
 
@@ -82,7 +81,7 @@ def test_small_files_are_no_stream_and_a_watch_without_windows_of_streams_finds_
     assert found([window(5.0)]).by_target == {}
 
 
-def test_a_stream_that_has_paused_for_two_windows_is_not_waited_for() -> None:
-    busy = [window(5.0, stream("l-OST0003", 40.0)), window(10.0, stream("l-OST0003", 40.0))]
-    assert set(found([*busy, window(15.0)]).by_target) == {"l-OST0003"}, "a reading may be late"
-    assert found([*busy, window(15.0), window(20.0)]).by_target == {}
+def test_a_stream_that_has_paused_for_half_a_minute_is_not_waited_for() -> None:
+    later = [window(end) for end in (10.0, 15.0, 20.0, 25.0, 30.0, 35.0)]
+    assert set(found([window(5.0, stream("l-OST0003", 40.0)), *later[:-1]]).by_target) == {"l-OST0003"}
+    assert found([window(5.0, stream("l-OST0003", 40.0)), *later]).by_target == {}
