@@ -261,11 +261,12 @@ NO_CHANGELOG = Refusal(Reason.NO_CHANGELOG, "no changelog shows where it works (
 
 def situation_of(settings: Settings, capacity: Capacity) -> Situation:
     """What the settings and the capacity say to any plan, with the pools of the whole file system."""
-    scopes = settings.resolved_scopes
+    scopes, allowed = settings.resolved_scopes, [policy_of(name) for name in settings.act.on]
+    mirrors = {name: call for policy in allowed for name in ("mirrored", "unmirrored")
+               if (call := getattr(policy, name)) is not None}
     return Situation(capacity, scopes.whole.small_files_to_flash, tables=settings.tables, benefit=settings.benefit,
-                     places=[place for name in settings.act.on if (place := policy_of(name).place) is not None],
-                     mirroring=next((known for name in settings.act.on if (known := policy_of(name).mirroring)), None),
-                     pools_of=lambda path: scopes.of(path).small_files_to_flash)
+                     places=[policy.place for policy in allowed if policy.place is not None],
+                     pools_of=lambda path: scopes.of(path).small_files_to_flash, **mirrors)
 
 
 def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], situation: Situation,

@@ -23,7 +23,7 @@ from tierd.daemon.states import OPEN, State
 from tierd.decide.plans import reserved
 from tierd.detect.gain import StreamTrack
 from tierd.model import Action, Capacity, Facts, MetadataTargets, TargetFill, Window
-from tierd.policies.protocol import DefaultJudge, JudgedBy, MoveJudge, MoveRun
+from tierd.policies.protocol import JudgedBy, MoveRun
 from tierd.policies.registry import evidence_of, policies, policy_for, policy_of
 from tierd.sense import space
 from tierd.sense.paths import join
@@ -153,13 +153,13 @@ class Judge:
         if self._gate.dry_run:
             return
         now, facts = self._clock.now(), self._facts()
-        cases = [(case, judge) for case in self._store if (judge := policy_for(case.finding).move_judge) is not None]
-        for case, judge in cases:
+        for case in list(self._store):
             with self._store.lock:
-                self._judge_moves_of(case, judge, facts, windows, now)
+                self._judge_moves_of(case, facts, windows, now)
 
-    def _judge_moves_of(self, case: Remediation, judge: MoveJudge, facts: Facts, windows: Sequence[Window],
-                        now: float) -> None:
+    def _judge_moves_of(self, case: Remediation, facts: Facts, windows: Sequence[Window], now: float) -> None:
+        if (judge := policy_for(case.finding).judge_moves) is None:
+            return
         if case.abandoned:
             again = (now >= case.judged_at + self._settings.verify.cooldown_seconds
                      or self._gate.approvals.approved(case.finding.key, case.judged_at))
@@ -169,23 +169,23 @@ class Judge:
         if not case.moved or case.judged_at >= case.moved_at:  # nothing moved since the verdict
             return
         moving = self._gate.has_moves(case.finding.key) or now < case.moved_at + END_SECONDS
-        judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
+        judgement = judge(case.finding, case.finding.evidence, MoveRun(
             case.run_begun_at or case.begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
             moved=partial(self._moved, case), facts=facts,
             windows=windows, now=now, settings=self._settings.verify))
         if judgement is not None:
-            self._settle_moves(case, judge, judgement)
+            self._settle_moves(case, judgement)
 
     def _moved(self, case: Remediation) -> tuple[int, int]:
         sums = self._journal.reader.sums_of_finding(case.number)
         return sums["files_moved"], sums["bytes_moved"]
 
-    def _settle_moves(self, case: Remediation, judge: MoveJudge, judgement: Judgement) -> None:
+    def _settle_moves(self, case: Remediation, judgement: Judgement) -> None:
         self._enter(case, judgement, 0)
-        sentences = [f"verdict on the {judge.noun}: {judgement.words}"]
+        sentences = [f"verdict on the moves: {judgement.words}"]
         if case.abandoned and (dropped := self._gate.drop(case.finding.key)):
             case.tried -= {action.path for action in dropped}  # they may be moved later
-            sentences.append(f"dropped {count_of(len(dropped), 'queued move')} of the {judge.noun}")
+            sentences.append(f"dropped {count_of(len(dropped), 'queued move')}")
         self._log.of_number(case.number, sentences)
 
     def judge_defaults(self) -> None:
@@ -196,17 +196,12 @@ class Judge:
         self._looked_at = now
         for entry, kind, numbers in self._journal.stripings_to_judge(now - MAX_AGE_SECONDS):
             evidence, policy = evidence_of(kind, numbers), policy_of(kind)
-            if (policy.default_judge is not None and isinstance(evidence, policy.evidence)
-                    and now >= entry.intended_at + policy.default_judge.seconds):
-                self._judge_default(entry, evidence, policy.default_judge)
+            if policy.judge_default is not None and isinstance(evidence, policy.evidence):
+                found = policy.judge_default(entry.place, evidence, self._facts(), now - entry.intended_at)
+                if found is not None:
+                    self._settle_default(entry, found)
 
-    def _judge_default(self, entry: Entry, evidence: object, judge: DefaultJudge) -> None:
-        facts = self._facts()
-        if not judge.seconds / 2 <= facts.directory_seconds <= self._clock.now() - entry.intended_at:
-            return  # the operations since the act are not known yet, or for too short a time after a start
-        found = judge.judge(entry.place, evidence, facts)
-        if found is None:
-            return
+    def _settle_default(self, entry: Entry, found: Judgement) -> None:
         number = self._journal.finding_of(entry.id)
         if found.verdict is Verdict.DID_NOT_HELP:
             result, over = self._undoing.undo(number, entry, found.words)

@@ -223,7 +223,7 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
     Of several about one problem, the last one counts: what is still to be undone comes first.
     """
     for number, finding, verdict in journal.judgements.to_undo(since - UNDO_SECONDS):
-        stays = policy_for(finding).move_judge is not None  # what has moved stays; more moves wait
+        stays = policy_for(finding).judge_moves is not None  # what has moved stays; more moves wait
         if entries := [entry for entry in journal.acts_to_undo(number) if stays or is_undone(finding, entry)]:
             case = _reopened(journal, number, finding, entries, State.KEPT if stays else State.UNDOING, verdict=verdict)
             case.undo_reason = "" if stays else UNDO_REASONS[verdict]
@@ -441,7 +441,7 @@ class Remediations:
 
         The reason is then stored as its refusal.
         """
-        case, judge = self._store.get(finding.key), policy_for(finding).move_judge
+        case, judge = self._store.get(finding.key), policy_for(finding).judge_moves
         if finding.kind not in self._settings.act.on:
             why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
         elif self._settings.resolved_scopes.modes == {"observe"}:
@@ -450,7 +450,7 @@ class Remediations:
                 and not self._gate.approvals.approved(finding.key, case.judged_at)):
             words = (case.judgement and case.judgement.words) or UNDO_REASONS.get(
                 case.verdict, "it was undone by hand")  # the journal has no words
-            why = Refusal(Reason.COOLING_DOWN, f"the last {judge.noun if judge else 'change'}: {words}")
+            why = Refusal(Reason.COOLING_DOWN, f"the last {'moves' if judge else 'change'}: {words}")
         else:
             return False
         self._refusals[finding.key] = (why,)

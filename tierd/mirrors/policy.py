@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from lustre.layout.model import Layout, mirrors, one_mirror
 from tierd.model import StoredFile
-from tierd.policies.protocol import Mirroring, Policy, Use
+from tierd.policies.protocol import Policy, Use
 
 READ_SHARE = 0.9
 """Minimum share of reads among the job's reads and writes. A choice."""
@@ -35,4 +35,4 @@ def kept(file: StoredFile, flash_pool: str) -> Layout | None:
 
 
 POLICY = Policy("mirror-on-flash", option="gives files that are read again a mirror on flash instead of moving them",
-                mirroring=Mirroring(added, kept))
+                mirrored=added, unmirrored=kept)

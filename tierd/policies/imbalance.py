@@ -16,7 +16,7 @@ and the target would be full again. If a job loses, or the fill hardly changes, 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from lustre.fid import Fid
@@ -26,12 +26,12 @@ from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, ost_
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View, room_on
-from tierd.model import Action, Advice, Evidence, Facts, Finding, JobLoad, StoredFile, Table, TargetFill
-from tierd.policies.protocol import LEAVE, Common, MoveJudge, MoveRun, Policy, Situation, Tables, Walk, edge
+from tierd.model import Action, Advice, Evidence, Finding, JobLoad, StoredFile, Table, TargetFill
+from tierd.policies.protocol import LEAVE, Common, MoveRun, Policy, Situation, Tables, Walk, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
 from tierd.validators import Count, NotNegative, Positive, Ratio, Share, ShareOrNone
-from tierd.verify.judgement import Judgement, harmed_by, jobs_on_targets
+from tierd.verify.judgement import Judgement, harmed_by
 
 DAY_SECONDS = 86_400.0
 MIN_BYTES_PER_SECOND = 5e6
@@ -242,14 +242,6 @@ def order(file: StoredFile, donors: set[int]) -> tuple[float, int, float, str]:
     return -round(freed, 2), -file.size_bytes.bit_length(), file.read_at, file.path
 
 
-def fill_now(facts: Facts, target: str) -> tuple[float, float] | None:
-    """Used share of a target, and the median of the other targets of its pool that take files; None if unknown."""
-    members = facts.pools.get(facts.pool_of(target), ())
-    others = [facts.fill[other].used for other in members
-              if other != target and other in facts.fill and other not in facts.closed]
-    return (facts.fill[target].used, median(others)) if target in facts.fill and others else None
-
-
 def slowed_by_moves(finding: Finding, pool: Collection[str], run: MoveRun) -> Mapping[str, float]:
     """Steady jobs on the targets of the pool that lost throughput since moves began, with their loss.
 
@@ -263,18 +255,19 @@ def slowed_by_moves(finding: Finding, pool: Collection[str], run: MoveRun) -> Ma
     before = [w for w in run.windows if run.begun_at - settings.judge_seconds <= w.start and w.end <= run.begun_at]
     later = [w for w in run.windows if w.start >= max(since, run.now - settings.judge_seconds)
              and w.conditions.keys().isdisjoint(pool)]
-    near = jobs_on_targets(before, set(pool))
-    _, found = harmed_by(before, later, near, replace(finding, targets=tuple(pool)), set(), settings)
-    return {job: lost for job, lost in found.items() if job in near}
+    return harmed_by(before, later, finding, set(pool), set(), settings=settings, operations=False)[1]
 
 
-def judge_rebalance(finding: Finding, evidence: FillEvidence, run: MoveRun, fill: tuple[float, float],
-                    slowed: Mapping[str, float]) -> Judgement:
-    """The verdict. ``slowed`` are the jobs that lost throughput while files moved.
-
-    It helped if the difference of the fill is smaller by ``min_gain`` of what it was.
-    """
-    (files, size_bytes), settings, (used, others) = run.moved(), run.settings, fill
+def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement | None:
+    """It helped if the difference of the fill is smaller by ``min_gain`` of what it was, and no job lost throughput."""
+    facts, settings, target = run.facts, run.settings, finding.targets[0]
+    pool = facts.pools.get(facts.pool_of(target), ())
+    rest = [facts.fill[other].used for other in pool
+            if other != target and other in facts.fill and other not in facts.closed]
+    slowed = slowed_by_moves(finding, pool, run) if run.moving else {}
+    if not rest or target not in facts.fill or (run.moving and not slowed):
+        return None
+    used, others = facts.fill[target].used, median(rest)
     before, after = abs(evidence.used_share - evidence.others_used_share), abs(used - others)
     share = 1 - after / before if before else 0.0
     again = f"the files stay, and tierd tries again in {settings.cooldown_seconds / 3600:g} h"
@@ -287,19 +280,12 @@ def judge_rebalance(finding: Finding, evidence: FillEvidence, run: MoveRun, fill
     else:
         verdict = Verdict.HELPED
         begin = f"it helped, and no steady job lost more than {percent(settings.max_harm)}"
-    words = (f"{begin}. {quoted(finding.targets[0])} was {percent(evidence.used_share)} full and the others "
+    files, size_bytes = run.moved()
+    words = (f"{begin}. {quoted(target)} was {percent(evidence.used_share)} full and the others "
              f"{percent(evidence.others_used_share)}, now {percent(used)} and {percent(others)}; "
              f"{count_of(files, 'file')} with {bytes_text(size_bytes)} moved in "
              f"{max(1, round((run.last_at - run.case_begun_at) / 60))} min")
     return Judgement(verdict, 0.0, 0.0, 0.0, harmed=slowed, words=words, part=max(0.0, share))
-
-
-def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement | None:
-    if (fill := fill_now(run.facts, finding.targets[0])) is None:
-        return None
-    pool = run.facts.pools.get(run.facts.pool_of(finding.targets[0]), ())
-    slowed = slowed_by_moves(finding, pool, run) if run.moving else {}
-    return judge_rebalance(finding, evidence, run, fill, slowed) if slowed or not run.moving else None
 
 
 def walk(tables: Tables) -> Walk:
@@ -308,4 +294,4 @@ def walk(tables: Tables) -> Walk:
 
 
 POLICY = Policy("imbalance", Settings, find, evidence=FillEvidence, plan=plan, by_scope=False,
-                tables={"rebalance": Rebalance}, can_wait=True, move_judge=MoveJudge("rebalance", judge), walk=walk)
+                tables={"rebalance": Rebalance}, can_wait=True, judge_moves=judge, walk=walk)

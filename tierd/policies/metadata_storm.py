@@ -29,7 +29,7 @@ from tierd.decide.plans import Plan
 from tierd.detect.groups import covering, grouped, totals
 from tierd.detect.view import View, sizes_read
 from tierd.model import MAX_CLIENTS, Action, Advice, DirectoryActivity, Evidence, Facts, Finding, Table
-from tierd.policies.protocol import LEAVE, Common, DefaultJudge, Policy, Situation, edge
+from tierd.policies.protocol import LEAVE, Common, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted
 from tierd.verify.judgement import Judgement
@@ -325,7 +325,9 @@ def rate_below(directory: str, facts: Facts) -> float:
                                            (facts.latest_directories, facts.latest_seconds)))
 
 
-def judge(place: str, evidence: MetadataStormEvidence, facts: Facts) -> Judgement:
+def judge(place: str, evidence: MetadataStormEvidence, facts: Facts, seconds: float) -> Judgement | None:
+    if seconds < JUDGE_SECONDS or not JUDGE_SECONDS / 2 <= facts.directory_seconds <= seconds:
+        return None  # the operations since the act are not known yet, or for too short a time after a start
     before, after = evidence.parent_operations_per_second, rate_below(place, facts)
     numbers = f"{before:.0f} operations/s before, {after:.0f} after"
     if after < GONE_SHARE * before:
@@ -342,5 +344,4 @@ def busy_directory(settings: Settings) -> float:
 
 
 POLICY = Policy("metadata-storm", Settings, find, evidence=MetadataStormEvidence, plan=plan, by_scope=False,
-                tables={"directory_striping": DirectoryStriping}, default_judge=DefaultJudge(JUDGE_SECONDS, judge),
-                busy_directory=busy_directory)
+                tables={"directory_striping": DirectoryStriping}, judge_default=judge, busy_directory=busy_directory)

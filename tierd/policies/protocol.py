@@ -91,16 +91,6 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Mirroring:
-    """Mirrors on flash instead of moves."""
-
-    added: Callable[[Layout, Use], Layout]
-    """The layout for moves of files with this use: a mirror to be added, or the given one."""
-    kept: Callable[[StoredFile, str], Layout | None]
-    """The layout of a file without its mirror on a flash pool; None if it has no such mirror."""
-
-
-@dataclass(frozen=True, slots=True)
 class Situation:
     """What a plan is made of, besides the finding."""
 
@@ -122,8 +112,10 @@ class Situation:
     """Whether a file was moved since one time, or tried since another."""
     draining: Collection[str] = ()
     """Targets that are being emptied."""
-    mirroring: Mirroring | None = None
-    """None if ``[act] on`` allows no mirrors."""
+    mirrored: Callable[[Layout, Use], Layout] = lambda layout, _: layout
+    """The layout for moves of files with this use: a mirror to be added if ``[act] on`` allows it, or the given one."""
+    unmirrored: Callable[[StoredFile, str], Layout | None] = lambda *_: None
+    """The layout of a file without its mirror on a flash pool; None if it has none, or if mirrors are not allowed."""
     made_mirrors: Callable[[Fid, Layout], bool] = lambda *_: False
     """Whether tierd gave a file the mirrors of its layout."""
 
@@ -150,14 +142,10 @@ class Situation:
         new = () if stays else (plans.new_default(finding, where, choice.layout, reasons),)
         return choice.layout, new, choice.room_bytes
 
-    def mirrored(self, layout: Layout, use: Use) -> Layout:
-        """The layout for moves of files with this use: a mirror to be added, or the given one."""
-        return layout if self.mirroring is None else self.mirroring.added(layout, use)
-
     def without_mirror(self, file: StoredFile, flash_pool: str) -> Layout | None:
         """The layout of a file without the mirror on flash that tierd gave it; None if it has none."""
         made = file.layout is not None and file.layout.mirror_count > 1 and self.made_mirrors(file.fid, file.layout)
-        return self.mirroring.kept(file, flash_pool) if self.mirroring is not None and made else None
+        return self.unmirrored(file, flash_pool) if made else None
 
 
 Place = Callable[[Layout, Use, Situation, bool], Choice]
@@ -190,26 +178,6 @@ class MoveRun:
     settings: VerifySettings
 
 
-@dataclass(frozen=True, slots=True)
-class MoveJudge:
-    """How moves are judged by what they change, and not by the rate of one job. They are stopped, and not undone."""
-
-    noun: str
-    """What the log calls them: ``rebalance``."""
-    judge: Callable[[Finding, Any, MoveRun], Judgement | None]
-    """The verdict; None while it is too early."""
-
-
-@dataclass(frozen=True, slots=True)
-class DefaultJudge:
-    """How a default striping of directories is judged by itself, after some time."""
-
-    seconds: float
-    """Time after the act at which it is judged."""
-    judge: Callable[[str, Any, Facts], Judgement | None]
-    """The verdict with its words, by the directory and the evidence of the finding; None while it cannot be judged."""
-
-
 @dataclass(frozen=True)
 class Policy:
     """One kind of finding, with all that tierd knows about it. Only ``name`` is needed."""
@@ -237,7 +205,8 @@ class Policy:
     option: str = ""
     """What an entry in ``[act] on`` allows other policies to do: ``places small files on the MDT``."""
     place: Place | None = None
-    mirroring: Mirroring | None = None
+    mirrored: Callable[[Layout, Use], Layout] | None = None
+    unmirrored: Callable[[StoredFile, str], Layout | None] | None = None
 
     judged_by: JudgedBy = JudgedBy.CAUSE
     needs_its_job: bool = False
@@ -248,8 +217,11 @@ class Policy:
     """Whether moved files get their earlier layout where the acts did not help: the new one would slow each use."""
     can_wait: bool = False
     """Whether its moves give way to streams: no job is slow because of the finding."""
-    move_judge: MoveJudge | None = None
-    default_judge: DefaultJudge | None = None
+    judge_moves: Callable[[Finding, Any, MoveRun], Judgement | None] | None = None
+    """Judges moves by what they change, and not by the rate of one job; None while it is too early. Such moves are
+    stopped, and not undone."""
+    judge_default: Callable[[str, Any, Facts, float], Judgement | None] | None = None
+    """Judges a default striping by its directory, the evidence, and the seconds since; None while it is too early."""
     why_advice: Callable[[Finding], Refusal] | None = None
     """Why a finding that names a victim is advice only."""
 

@@ -73,7 +73,7 @@ def available_policies(found: Iterable[EntryPoint]) -> tuple[Policy, ...]:
                               f"{type(error).__name__}: {error}") from error
         if why := why_unusable(policy, policies):
             raise PolicyError(f"policy {entry.name} ({entry.value}){why}")
-        policies.append(guarded(policy, policy))
+        policies.append(guarded(policy))
     return tuple(policies)
 
 

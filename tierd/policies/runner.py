@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from lustre.layout.model import Layout
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding, FindingKey
-from tierd.policies.protocol import Choice, ConfiguredPolicy, DefaultJudge, Mirroring, MoveJudge, Policy, Walk
+from tierd.policies.protocol import Choice, ConfiguredPolicy, Policy, Walk
 from tierd.refusal import Refusal
-from tierd.validators import T
 from tierd.verify.judgement import Judgement
 
 BEGIN_RUNS = 2
@@ -89,24 +88,22 @@ class PolicyRunner:
 
 RESULT_TYPES: Mapping[str, Any] = {
     "find_slowed": Finding, "directories": str, "place": Choice, "walk": Walk, "busy_directory": int | float,
-    "is_short": str | None, "why_advice": Refusal, "judge": Judgement | None, "added": Layout, "kept": Layout | None}
+    "is_short": str | None, "why_advice": Refusal, "judge_moves": Judgement | None, "judge_default": Judgement | None,
+    "mirrored": Layout, "unmirrored": Layout | None}
 """Type of what each function returns, or of each of several results."""
 FALLBACKS: Mapping[str, Callable[..., Any]] = {
     "find_slowed": lambda *_: (), "directories": lambda *_: (), "place": lambda layout, *_: Choice(layout),
-    "busy_directory": lambda _: float("inf"), "added": lambda layout, _: layout}
+    "busy_directory": lambda _: float("inf"), "mirrored": lambda layout, _: layout}
 """What a function that fails returns instead, if not None: it changes nothing."""
 FAULTS: dict[tuple[str, str], str] = {}
 """Errors of the functions whose last call failed, by policy and function."""
 
 
-def guarded(part: T, policy: Policy) -> T:
-    """A policy, or a part of it, with functions that never fail. :data:`RESULT_TYPES` has those of each policy."""
-    found = {each.name: getattr(part, each.name) for each in fields(part)}  # type: ignore[arg-type]
-    safe = {name: partial(safely_called, policy, name, call) for name, call in found.items()
-            if call and name in RESULT_TYPES}
-    inner = {name: guarded(each, policy) for name, each in found.items()
-             if isinstance(each, DefaultJudge | Mirroring | MoveJudge)}
-    return replace(part, **safe, **inner)  # type: ignore[type-var]
+def guarded(policy: Policy) -> Policy:
+    """The policy with functions that never fail."""
+    calls = {name: call for name in RESULT_TYPES if (call := getattr(policy, name))}
+    safe: dict[str, Any] = {name: partial(safely_called, policy, name, call) for name, call in calls.items()}
+    return replace(policy, **safe)
 
 
 def safely_called(policy: Policy, name: str, call: Callable[..., Any], *arguments: object) -> Any:

@@ -299,8 +299,8 @@ def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], t
     finding = act.finding
     flash = {target for w in later for target, job in w.loads if target in act.flash
              and any_at_work(finding.aggressor, finding.tasks, (job,))}
-    near = jobs_on_targets(before, {*finding.targets, *flash})
-    _, harmed = harmed_by(before, later, near, finding, {finding.victim}, settings=settings, operations=act.on_mdt)
+    _, harmed = harmed_by(before, later, finding, {*finding.targets, *flash}, {finding.victim}, settings=settings,
+                          operations=act.on_mdt)
     found = {}
     for job, lost in harmed.items():
         track = tracks.get(job)
@@ -311,13 +311,13 @@ def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], t
     return found
 
 
-def harmed_by(before: Sequence[Window], later: Sequence[Window], near: Set[str], finding: Finding,
-              spared: Set[str], settings: Settings, *, operations: bool = True) -> tuple[float, dict[str, float]]:
+def harmed_by(before: Sequence[Window], later: Sequence[Window], finding: Finding, targets: Set[str],
+              spared: Set[str], *, settings: Settings, operations: bool = True) -> tuple[float, dict[str, float]]:
     """The rate of jobs on other targets, as a fraction of their rate before; and the losses of jobs that lost bytes on
-    the finding's targets, or metadata operations anywhere. Jobs in ``spared`` are left out.
+    these targets, or metadata operations anywhere. Jobs in ``spared`` are left out.
     """
     was, now = compared_rates(before, later, MOVED)
-    touched = jobs_on_targets((*before, *later), set(finding.targets))
+    touched, near = jobs_on_targets((*before, *later), targets), jobs_on_targets(before, targets)
     least = MIN_CONTROL_SHARE * median(was.get(finding.victim, (0.0,)))
     ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {*finding.aggressors}
               if median(was[job]) >= least and relative_variation(was[job]) <= MAX_CONTROL_VARIATION]
@@ -349,11 +349,13 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     seen = where_seen(windows, finding.aggressor)
     later = [w for w in seen if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at]
-    was = own_rates_before(seen, rate_of, finding.aggressor, act.begun_at, settings.judge_seconds)
+    # the job may have paused since it was last active: files are moved after it has closed them
+    active = [w for w in seen if w.end <= act.begun_at and rate_of(w).get(finding.aggressor, 0.0) > 0]
+    was = [rate_of(w)[finding.aggressor] for w in active if w.end > active[-1].end - settings.judge_seconds]
     got = [rate for w in later if (rate := rate_of(w).get(finding.aggressor, 0.0)) > 0]
     contended, after = median(was) if was else 0.0, median(got) if got else 0.0
-    near = jobs_on_targets(before, {*finding.targets, *act.flash})
-    elsewhere, harmed = harmed_by(before, later, near, finding, {*finding.aggressors}, settings=settings)
+    elsewhere, harmed = harmed_by(before, later, finding, {*finding.targets, *act.flash}, {*finding.aggressors},
+                                  settings=settings)
     rates = contended, contended, after, elsewhere
     if harmed:
         return judged(Verdict.HARMED_OTHERS, *rates, harmed=harmed)
@@ -373,20 +375,3 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
 
 MIN_OWN_WINDOWS = 3
 """Windows after an act in which the job must be active."""
-
-
-def own_rates_before(windows: Sequence[Window], rate_of: RatesOf, job: str, until: float,
-                     seconds: float) -> list[float]:
-    """Rates of a job in the last windows before a time in which it was active: this many seconds of activity.
-
-    The job may have paused since: files are moved after it has closed them.
-    """
-    found: list[float] = []
-    for window in reversed([w for w in windows if w.end <= until]):
-        rate = rate_of(window).get(job, 0.0)
-        if rate > 0:
-            found.append(rate)
-            seconds -= window.seconds
-        if seconds <= 0:
-            break
-    return found

@@ -66,7 +66,7 @@ def test_a_pool_becomes_even_and_then_nothing_moves(tmp_path: Path) -> None:
     assert {entry.layout_after.components[0].pool for entry in entries if entry.layout_after} == {"hdd"}
     (case,) = [case for case in at.daemon.store if case.finding.kind == "imbalance"]
     assert case.verdict == Verdict.HELPED
-    (said,) = [words for words in at.said if "verdict on the rebalance" in words]
+    (said,) = [words for words in at.said if "verdict on the moves" in words]
     assert f"{len(entries)} files with" in said
     assert "'lustre-OST0003' was" in said or "lustre-OST0003 was" in said
     assert "no steady job lost more than 10%" in said
@@ -92,10 +92,10 @@ def test_a_rebalance_is_judged_after_its_last_file(tmp_path: Path, monkeypatch: 
         if not at.gate.waiting:
             at.cluster.advance(120)
             at.daemon.judge()
-            verdicts.append([words for words in at.said if "verdict on the rebalance" in words])
+            verdicts.append([words for words in at.said if "verdict on the moves" in words])
 
     at.gate.on_begin = takes_long
-    at.run_until_said("verdict on the rebalance", before=900)
+    at.run_until_said("verdict on the moves", before=900)
     assert verdicts[:1] == [[]]
 
 
@@ -132,7 +132,7 @@ def test_a_rebalance_that_slows_a_job_stops_and_is_tried_again_later(tmp_path: P
     assert len(list(at.journal.entries(Outcome.DONE))) == done, "it backs off"
     assert [refusal.reason for refusal in at.daemon.remediations.refusals(finding.key)] == [Reason.COOLING_DOWN]
     words = at.daemon.remediations.refusals(finding.key)[0].sentence
-    assert words == "the last rebalance: other jobs got slower" if begun else "the files stay" in words
+    assert words == "the last moves: other jobs got slower" if begun else "the files stay" in words
     at.run(until=stopped + 300)
     assert len(list(at.journal.entries(Outcome.DONE))) > done
 

@@ -17,7 +17,7 @@ from tierd.config.load import parse
 from tierd.daemon.remediation import is_undone
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.engine import situation_of
-from tierd.mirrors.policy import POLICY
+from tierd.mirrors.policy import kept
 from tierd.model import DirectoryActivity, Facts, StoredFile
 from tierd.policies import cold_on_flash, hot_small_files
 from tierd.policies.hot_small_files import HotSmallFilesEvidence
@@ -47,7 +47,7 @@ def mirrored(number: int, days: float, *, prefer: bool = True) -> StoredFile:
 def cold(*files: StoredFile, ours: bool = True, free: float = 0) -> Plan:
     assert isinstance(COLD.evidence, cold_on_flash.ColdOnFlashEvidence)
     return cold_on_flash.plan(COLD, COLD.evidence, Situation(
-        room(hdd_free=free), FlashSettings(), facts=Facts(stored=files), mirroring=POLICY.mirroring,
+        room(hdd_free=free), FlashSettings(), facts=Facts(stored=files), unmirrored=kept,
         made_mirrors=lambda *_: ours))
 
 

@@ -84,7 +84,8 @@ def test_a_striping_that_brings_nothing_or_replaces_another_is_refused(plan: Pla
 def test_a_verdict_is_given_by_the_operations_there(before: float, creates: int) -> None:
     facts, after = Facts(directories=(DirectoryActivity("a", "/out/s3", creates=creates),), directory_seconds=600.0
                          ), creates / 600.0
-    found = judge("/out", replace(STORM, parent_operations_per_second=before), facts)
+    found = judge("/out", replace(STORM, parent_operations_per_second=before), facts, 900.0)
+    assert found is not None
     if after < 0.1 * before:
         assert found.verdict is Verdict.CANNOT_TELL
     else:
@@ -103,4 +104,6 @@ def test_a_default_layout_that_changed_meanwhile_is_no_loss() -> None:
     """The counts of the directory begin again with it."""
     facts = Facts(directories=(DirectoryActivity("a", "/out", creates=100),), directory_seconds=600.0,
                   latest_directories=(DirectoryActivity("a", "/out", creates=3000),), latest_seconds=30.0)
-    assert judge("/out", replace(STORM, parent_operations_per_second=90.0), facts).verdict is Verdict.HELPED
+    found = judge("/out", replace(STORM, parent_operations_per_second=90.0), facts, 900.0)
+    assert found is not None
+    assert found.verdict is Verdict.HELPED

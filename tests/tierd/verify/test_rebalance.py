@@ -6,7 +6,7 @@ import pytest
 
 from tierd.acts import Verdict
 from tierd.model import Facts, Finding, JobLoad, TargetFill, Window
-from tierd.policies.imbalance import FillEvidence, fill_now, judge_rebalance, slowed_by_moves
+from tierd.policies.imbalance import FillEvidence, judge
 from tierd.policies.protocol import MoveRun
 from tierd.verify.judgement import Settings
 
@@ -17,29 +17,24 @@ RUN = MoveRun(1000.0, 1000.0, 1600.0, False, lambda: (12, 3_000_000_000), Facts(
 UNCHANGED = "stopped: the fill hardly changed; the files stay, and tierd tries again in 6 h. "
 
 
-@pytest.mark.parametrize(("fill", "slowed", "verdict", "words"), [
-    ((0.45, 0.4), {}, Verdict.HELPED, (
+def filled(used: float, others: float) -> Facts:
+    """The last target is drained."""
+    fill = {target: TargetFill(100, round(100 * (1 - share)))
+            for target, share in zip(POOL, (others, used, 0.0), strict=True)}
+    return Facts(pools={"hdd": POOL}, fill=fill, closed={POOL[2]: "is being drained"})
+
+
+@pytest.mark.parametrize(("fill", "verdict", "words"), [
+    ((0.45, 0.4), Verdict.HELPED, (
         "it helped, and no steady job lost more than 10%. l-OST0003 was 70% full and the others 20%, now 45% and 40%; "
         "12 files with 3.0 GB moved in 10 min")),
-    ((0.7, 0.2), {}, Verdict.DID_NOT_HELP, UNCHANGED),
-    ((0.9, 0.45), {}, Verdict.DID_NOT_HELP, UNCHANGED),
-    ((0.45, 0.4), {"ior.1": 0.25}, Verdict.HARMED_OTHERS,
-     "stopped: jobs got slower while files moved: ior.1 lost 25%; the files stay"),
-])
-def test_the_verdict_is_by_the_difference_of_the_fill_and_the_jobs_beside(
-        fill: tuple[float, float], slowed: dict[str, float], verdict: Verdict, words: str) -> None:
-    found = judge_rebalance(FINDING, EVIDENCE, RUN, fill, slowed)
+    ((0.7, 0.2), Verdict.DID_NOT_HELP, UNCHANGED), ((0.9, 0.45), Verdict.DID_NOT_HELP, UNCHANGED)])
+def test_the_verdict_is_by_the_difference_of_the_fill(fill: tuple[float, float], verdict: Verdict, words: str) -> None:
+    found = judge(FINDING, EVIDENCE, replace(RUN, facts=filled(*fill)))
+    assert found is not None
     assert found.verdict == verdict
     assert found.words.startswith(words)
-
-
-def test_the_fill_leaves_out_targets_that_take_nothing() -> None:
-    fill = {target: TargetFill(100, avail) for target, avail in zip(POOL, (80, 30, 100), strict=True)}
-    facts = Facts(pools={"hdd": POOL}, fill=fill, closed={POOL[2]: "is being drained"})
-    found = fill_now(facts, POOL[1])
-    assert found is not None
-    assert found == (pytest.approx(0.7), pytest.approx(0.2))
-    assert fill_now(Facts(), POOL[1]) is None
+    assert judge(FINDING, EVIDENCE, RUN) is None, "the fill is unknown"
 
 
 def windows(before: float, later: float, elsewhere: float = 1.0) -> list[Window]:
@@ -54,13 +49,17 @@ def windows(before: float, later: float, elsewhere: float = 1.0) -> list[Window]
     return found
 
 
-@pytest.mark.parametrize(("later", "elsewhere", "slowed"), [(30.0, 1.0, True), (39.0, 1.0, False), (30.0, 0.75, False)])
+@pytest.mark.parametrize(("later", "elsewhere", "now", "slowed"), [
+    (30.0, 1.0, 1095.0, True), (39.0, 1.0, 1095.0, False), (30.0, 0.75, 1095.0, False),
+    (20.0, 1.0, 1700.0, False), (20.0, 1.0, 1020.0, False)],  # long after the moves began, a loss may have any cause
+)
 def test_a_job_on_the_pool_that_gets_slower_when_moves_begin_is_slowed_by_them(
-        later: float, elsewhere: float, slowed: bool) -> None:
-    found = slowed_by_moves(FINDING, POOL, replace(RUN, windows=windows(40.0, later, elsewhere), now=1095.0))
-    assert list(found) == (["ior.1"] if slowed else [])
-
-
-def test_a_loss_long_after_the_moves_began_may_have_any_cause() -> None:
-    for now in (1700.0, 1020.0):
-        assert not slowed_by_moves(FINDING, POOL, replace(RUN, windows=windows(40.0, 20.0), now=now))
+        later: float, elsewhere: float, now: float, slowed: bool) -> None:
+    found = judge(FINDING, EVIDENCE, replace(
+        RUN, facts=filled(0.45, 0.4), windows=windows(40.0, later, elsewhere), now=now, moving=True))
+    if not slowed:
+        assert found is None
+        return
+    assert found is not None
+    assert (found.verdict, list(found.harmed)) == (Verdict.HARMED_OTHERS, ["ior.1"])
+    assert found.words.startswith("stopped: jobs got slower while files moved: ior.1 lost 25%; the files stay")
