@@ -150,10 +150,7 @@ class Observer:
                                      self._table.counts_of_job)
         for what in ("room", "clients"):
             self._log.fault(what, self._facts.faults.get(what, ""))
-        for name in self._policies:
-            failed = self._engine.watch.faults.get(name, "")
-            self._log.fault(f"find {name}", failed and f"policy {name} failed and finds nothing: {failed}")
-        for name in policies():
+        for name in dict.fromkeys((*policies(), *self._policies)):
             failed = faults_of(name)
             self._log.fault(f"policy {name}", failed and f"policy {name} failed: {failed}")
         self.windows = self._engine.history.windows

@@ -8,7 +8,7 @@ policy, or a result that tierd cannot use, is reported and stops nothing else.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -42,8 +42,6 @@ class PolicyRunner:
     def __init__(self, policies: Iterable[ConfiguredPolicy]) -> None:
         self._policies = tuple(policies)
         self._streaks: dict[FindingKey, _Streak] = {}
-        self.faults: dict[str, str] = {}
-        """Errors of the policies that failed in the last run. Other policies are not affected."""
 
     def take_over(self, before: PolicyRunner) -> None:
         kinds = {each.policy.name for each in self._policies}
@@ -60,9 +58,12 @@ class PolicyRunner:
 
     def run(self, view: View) -> tuple[Finding, ...]:
         """Run all policies once. Returns the active findings."""
-        view = replace(view, active=self.active)
-        self.faults = {}
-        seen = {finding.key: finding for policy in self._policies for finding in self._found(policy, view)}
+        view, seen = replace(view, active=self.active), dict[FindingKey, Finding]()
+        for each in self._policies:
+            FAULTS.pop((each.policy.name, "find"), None)
+            if each.settings.enabled and each.policy.find is not None:
+                found = safely_called(each.policy, "find", each.policy.find, view, each.settings)
+                seen |= {finding.key: finding for finding in found}
         for key, finding in seen.items():
             streak = self._streaks.setdefault(key, _Streak(finding))
             streak.finding, streak.seen, streak.missed = finding, streak.seen + 1, 0
@@ -74,25 +75,16 @@ class PolicyRunner:
                 del self._streaks[key]
         return self.findings
 
-    def _found(self, policy: ConfiguredPolicy, view: View) -> Iterator[Finding]:
-        """Findings of one policy. An exception of a policy must not stop the daemon."""
-        try:
-            find = policy.policy.find if policy.settings.enabled else None
-            for finding in find(view, policy.settings) if find is not None else ():
-                if wrong := fault_of_finding(finding, policy.policy):
-                    raise ValueError(wrong)
-                yield finding
-        except Exception as error:  # noqa: BLE001 -- any error of a policy is reported and disables only that policy
-            self.faults[policy.policy.name] = words_of_error(error)
-
 
 RESULT_TYPES: Mapping[str, Any] = {
-    "find_slowed": Finding, "directories": str, "place": Choice, "walk": Walk, "busy_directory": int | float,
-    "is_short": str | None, "why_advice": Refusal, "judge_moves": Judgement | None, "judge_default": Judgement | None,
-    "mirrored": Layout, "unmirrored": Layout | None}
+    "find": Finding, "find_slowed": Finding, "directories": str, "place": Choice, "walk": Walk, "is_short": str | None,
+    "busy_directory": int | float, "why_advice": Refusal, "judge_moves": Judgement | None,
+    "judge_default": Judgement | None, "mirrored": Layout, "unmirrored": Layout | None}
 """Type of what each function returns, or of each of several results."""
+SEVERAL = {"find", "find_slowed", "directories"}
+"""Functions that return several results."""
 FALLBACKS: Mapping[str, Callable[..., Any]] = {
-    "find_slowed": lambda *_: (), "directories": lambda *_: (), "place": lambda layout, *_: Choice(layout),
+    **dict.fromkeys(SEVERAL, lambda *_: ()), "place": lambda layout, *_: Choice(layout),
     "busy_directory": lambda _: float("inf"), "mirrored": lambda layout, _: layout}
 """What a function that fails returns instead, if not None: it changes nothing."""
 FAULTS: dict[tuple[str, str], str] = {}
@@ -100,8 +92,8 @@ FAULTS: dict[tuple[str, str], str] = {}
 
 
 def guarded(policy: Policy) -> Policy:
-    """The policy with functions that never fail."""
-    calls = {name: call for name in RESULT_TYPES if (call := getattr(policy, name))}
+    """The policy with functions that never fail, besides those that :class:`PolicyRunner` and the engine call."""
+    calls = {name: call for name in RESULT_TYPES if name != "find" and (call := getattr(policy, name))}
     safe: dict[str, Any] = {name: partial(safely_called, policy, name, call) for name, call in calls.items()}
     return replace(policy, **safe)
 
@@ -109,7 +101,7 @@ def guarded(policy: Policy) -> Policy:
 def safely_called(policy: Policy, name: str, call: Callable[..., Any], *arguments: object) -> Any:
     try:
         found = call(*arguments)
-        several = tuple(found) if name in {"find_slowed", "directories"} else None
+        several = tuple(found) if name in SEVERAL else None
         for each in (found,) if several is None else several:
             if not isinstance(each, RESULT_TYPES[name]):
                 raise TypeError(f"it returns {each!r}")
@@ -134,10 +126,8 @@ def words_of_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-def fault_of_finding(finding: object, policy: Policy) -> str:
+def fault_of_finding(finding: Finding, policy: Policy) -> str:
     """Why a finding would fail in what records it, shows it or plans for it; "" if it is as its fields say."""
-    if not isinstance(finding, Finding):
-        return f"it finds {finding!r}, which is no Finding"
     if finding.kind != policy.name:  # no plan, judge or setting would be found by this kind
         return f"its finding has the kind {finding.kind!r}"
     for name, of, what in (("time", (int, float), "number"), ("aggressor", str, "text"), ("victim", str, "text"),

@@ -143,7 +143,7 @@ def test_a_failing_plugin_is_reported_and_other_policies_continue(tmp_path: Path
     at = world(tmp_path, jobs=(OUTGROWING,), settings=replace(Settings(), policies=(theirs, *Settings().policies)))
     at.run(until=150)
     line = broken.__code__.co_firstlineno + 1
-    words = f"policy theirs failed and finds nothing: ZeroDivisionError: of theirs (test_further_findings.py:{line})"
+    words = f"policy theirs failed: find: ZeroDivisionError: of theirs (test_further_findings.py:{line})"
     assert [s for s in at.said if "theirs" in s] == [words]
     assert words in at.daemon.faults.values()
     assert any(s.startswith("SET default layout") for s in at.said)
