@@ -118,13 +118,6 @@ def device_times(recent: RecentWork, names_of_targets: list[str], names_of_jobs:
             some.tolist(), begins.tolist(), ends, strict=True)}
 
 
-def mean_share(times: Collection[TargetTime], job: str) -> DeviceTimeShare:
-    """What a job takes of the device time of these targets; at least one."""
-    shares = [time.device_time(job) for time in times]
-    return DeviceTimeShare(sum(each.share for each in shares) / len(shares),
-                           sum(each.error for each in shares) / len(shares))
-
-
 CLEARLY_IDLE = SATURATED / 2
 """Utilisation, less its error, up to which no target of a stream holds it up, even if its disk is half as fast as its
 pool: such a disk looks half as busy as it is."""

@@ -210,15 +210,15 @@ class SlowdownView:
     """Windows of Prometheus' history by job, for streams whose usual throughput comes from it."""
 
     def found(self, losses: Sequence[Loss], kind: str, settings: SlowdownSettings) -> Iterator[tuple[
-            Loss, str, Sequence[Profile], tuple[str, ...]]]:
-        """The losses to report as findings of this kind, each with the victim, the profiles of the suspects, and the
+            Loss, str, Profile, tuple[str, ...]]]:
+        """The losses to report as findings of this kind: each with the victim, the profile of each suspect, and the
         targets that hold the victim up.
         """
         for loss in losses:
             victim, suspects = self.jobs[loss.victim], [self.jobs[job] for job in loss.suspects]
-            known = [self.profiles[job] for job in suspects if job in self.profiles]
-            if known and is_found(loss, any((kind, job, victim) in self.active for job in suspects), settings):
-                yield loss, victim, known, tuple(sorted(self.targets[target] for target in loss.targets))
+            if is_found(loss, any((kind, job, victim) in self.active for job in suspects), settings):
+                targets = tuple(sorted(self.targets[target] for target in loss.targets))
+                yield from ((loss, victim, self.profiles[job], targets) for job in suspects if job in self.profiles)
 
 
 def is_found(loss: Loss, held: bool, settings: SlowdownSettings) -> bool:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from statistics import fmean
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.decide import plans, sizing
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.accelerators import all_absorbed
-from tierd.detect.device_time import mean_share
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Profile, is_in_between, is_small_files
 from tierd.detect.view import SlowdownSettings, SlowdownView, slowdown_numbers, slower
@@ -61,39 +60,32 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
 
 
 def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
-    for loss, victim, suspects, targets in view.found(view.losses, POLICY.name, settings):
-        numbers = slowdown_numbers(loss, settings)
-        for suspect in suspects:
-            yield finding_about(view, loss, victim, suspect, settings, targets=targets, numbers=numbers)
-
-
-def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile, settings: SlowdownSettings, *,
-                  targets: tuple[str, ...], numbers: dict[str, Any]) -> Finding:
-    shared = tuple(target for target in targets if target in suspect.by_target) or targets
-    times = [view.device_time[target] for target in shared if target in view.device_time]
-    taken = mean_share(times, suspect.job) if times else None
-    files = is_small_files(suspect, settings.classes)
-    own, theirs = operations_on(shared, suspect), operations_on(shared, view.profiles.get(victim))
-    evidence = NoisyNeighbourEvidence(
-        **numbers,
-        aggressor_operations_per_second=own / suspect.seconds,
-        aggressor_operations_share=own / (own + theirs) if own else 0.0,
-        aggressor_bytes_per_second=suspect.total.moved_bytes / suspect.seconds,
-        aggressor_mean_rpc_bytes=suspect.mean_rpc_bytes,
-        aggressor_largest_rpc_bytes=suspect.largest_rpc_bytes,
-        aggressor_read_share=suspect.read_share,
-        aggressor_files_per_second=suspect.files / suspect.seconds if files else 0.0,
-        aggressor_bytes_per_file=suspect.bytes_per_file if files else 0.0,
-        device_time_share=taken.share if taken else None, device_time_share_error=taken.error if taken else None,
-        learnt_windows=view.remembered.get(victim))
-    unclear = is_in_between(suspect, settings.classes)
-    absorbed = not unclear and all_absorbed(view.accelerators, suspect.by_target, shared)
-    return Finding(
-        POLICY.name, view.now, suspect.job, victim, shared, sentence(victim, loss, suspect, settings), evidence,
-        advice_only=unclear or absorbed, advice=(Advice(
-            "move no files of this job to flash", f"for {quoted(suspect.job)}",
-            "a block accelerator or write cache in front of these targets absorbs its small writes already: "
-            "the disks are slow for another reason"),) if absorbed else ())
+    for loss, victim, suspect, targets in view.found(view.losses, POLICY.name, settings):
+        shared = tuple(target for target in targets if target in suspect.by_target) or targets
+        taken = [view.device_time[target].device_time(suspect.job) for target in shared if target in view.device_time]
+        files = is_small_files(suspect, settings.classes)
+        own, theirs = operations_on(shared, suspect), operations_on(shared, view.profiles.get(victim))
+        evidence = NoisyNeighbourEvidence(
+            **slowdown_numbers(loss, settings),
+            aggressor_operations_per_second=own / suspect.seconds,
+            aggressor_operations_share=own / (own + theirs) if own else 0.0,
+            aggressor_bytes_per_second=suspect.total.moved_bytes / suspect.seconds,
+            aggressor_mean_rpc_bytes=suspect.mean_rpc_bytes,
+            aggressor_largest_rpc_bytes=suspect.largest_rpc_bytes,
+            aggressor_read_share=suspect.read_share,
+            aggressor_files_per_second=suspect.files / suspect.seconds if files else 0.0,
+            aggressor_bytes_per_file=suspect.bytes_per_file if files else 0.0,
+            device_time_share=fmean(each.share for each in taken) if taken else None,
+            device_time_share_error=fmean(each.error for each in taken) if taken else None,
+            learnt_windows=view.remembered.get(victim))
+        unclear = is_in_between(suspect, settings.classes)
+        absorbed = not unclear and all_absorbed(view.accelerators, suspect.by_target, shared)
+        yield Finding(
+            POLICY.name, view.now, suspect.job, victim, shared, sentence(victim, loss, suspect, settings), evidence,
+            advice_only=unclear or absorbed, advice=(Advice(
+                "move no files of this job to flash", f"for {quoted(suspect.job)}",
+                "a block accelerator or write cache in front of these targets absorbs its small writes already: "
+                "the disks are slow for another reason"),) if absorbed else ())
 
 
 def operations_on(targets: Collection[str], job: Profile | None) -> float:

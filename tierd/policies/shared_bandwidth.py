@@ -11,8 +11,7 @@ from tierd.text import count_of, rate_text
 
 
 def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
-    for loss, victim, rivals, targets in view.found(view.rival_losses, POLICY.name, settings):
-        other = rivals[0]
+    for loss, victim, other, targets in view.found(view.rival_losses, POLICY.name, settings):
         shared = len(other.by_target.keys() & {*targets})
         remedy = "" if set(view.targets) <= set(targets) else "other targets for one of the two jobs would help; "
         yield Finding(

@@ -22,7 +22,7 @@ from tierd.detect.costs import (
     fit,
     least_not_negative,
 )
-from tierd.detect.device_time import TargetTime, device_times, mean_share
+from tierd.detect.device_time import TargetTime, device_times
 from tierd.detect.profile import Classes
 from tierd.loads import Floats, Names, Numbers
 from tierd.model import JobLoad, Window
@@ -333,6 +333,6 @@ def test_device_times_are_of_targets_with_costs() -> None:
     times = device_times(work, list(recent.targets), recent.jobs.by_number, np.array([0, -1]), ["hdd"], {"hdd": KNOWN})
     (time,) = times.values()
     assert time.utilisation == pytest.approx(0.6 + 0.3, abs=0.01), "RPCs of a stream are no I/Os"
-    assert mean_share([time], "fio.2").share == pytest.approx(0.3 / 0.9, abs=0.01)
+    assert time.device_time("fio.2").share == pytest.approx(0.3 / 0.9, abs=0.01)
     assert time.device_time("nobody.3").share == 0
     assert device_times(work, list(recent.targets), recent.jobs.by_number, np.array([0, -1]), ["hdd"], {}) == {}
