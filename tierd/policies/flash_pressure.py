@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tierd.detect.view import View, has_free_space, room_on
+from tierd.detect.view import View, has_free_space, room_on, traffic
 from tierd.model import Advice, Finding
 from tierd.policies.protocol import Common, Policy
 from tierd.text import bytes_text, first_names, percent, quoted, rate_text
@@ -42,8 +42,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         enter = settings.enter - (HYSTERESIS if (POLICY.name, "", pool) in view.active else 0.0)
         if not fills or (room.used < enter and (room.used < HALF or full_in > settings.horizon_seconds)):
             continue
-        writers = Counter({job.job: int(sum(load.write_bytes for target, load in job.by_target.items()
-                                            if target in fills)) for job in view.profiles().values()})
+        writers = Counter({part.job.job: int(part.moved_bytes) for part in traffic(view.profiles(), fills, "write")})
         written = writers.total() / sum(window.seconds for window in view.recent())
         growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
         when = growth if full_in < 86_400 else ""

@@ -136,10 +136,9 @@ def of_directory(finding: Finding, evidence: HotSmallFilesEvidence, activity: Di
     full = plans.missing_pool(situation.capacity, pools.flash_pool) or (None if room[False] > 0 else Refusal(
         Reason.NO_ROOM, f"pool {pools.flash_pool!r} has no space above its reserve"))
     use = Use(evidence.read_operations_share)
-    layout, steps, room_on_mdt = situation.of_small_files(
-        finding, activity, size, use, full, f"{finding.aggressor} reads files created here again and again; new files "
-        "need no move")
-    room.setdefault(True, room_on_mdt)
+    layout, steps = situation.of_small_files(
+        finding, activity, size, use, full=full, room=room,
+        why=f"{finding.aggressor} reads files created here again and again; new files need no move")
     yield from steps
     if layout is None:
         return

@@ -138,10 +138,9 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
         capacity, settings, growth, "the job fills")
     outgrown = (f"; {count_of(activity.outgrown, 'file')} outgrew the present first component"
                 if activity.outgrown else "")
-    layout, steps, room_on_mdt = situation.of_small_files(
-        finding, activity, size, Use(evidence.aggressor_read_share, stored, files), full,
-        f"new files of {finding.aggressor} load the disks of {finding.victim}{outgrown}")
-    room.setdefault(True, room_on_mdt)
+    layout, steps = situation.of_small_files(
+        finding, activity, size, Use(evidence.aggressor_read_share, stored, files), full=full, room=room,
+        why=f"new files of {finding.aggressor} load the disks of {finding.victim}{outgrown}")
     yield from steps
     if layout is not None and evidence.aggressor_read_share >= plans.READ_SHARE:
         yield from existing_files(finding, activity, layout, settings)

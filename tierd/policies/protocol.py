@@ -124,9 +124,10 @@ class Situation:
         choices = [place(on_flash, use, self, flash_has_room) for place in self.places]
         return next((choice for choice in choices if choice.layout != on_flash), [*choices, Choice(on_flash)][0])
 
-    def of_small_files(self, finding: Finding, activity: DirectoryActivity, size: Size, use: Use,
-                       full: Refusal | None, why: str) -> tuple[Layout | None, Sequence[Action | Refusal], float]:
-        """The layout for small files of a directory, what sets it for new ones, and bytes on the MDT for others.
+    def of_small_files(self, finding: Finding, activity: DirectoryActivity, size: Size, use: Use, *, why: str,
+                       full: Refusal | None, room: dict[bool, float]) -> tuple[
+                           Layout | None, Sequence[Action | Refusal]]:
+        """The layout for small files of a directory, and what sets it for new ones. ``room`` gets that of the MDTs.
 
         Its first component is on flash, or in one of ``places``. It is None if flash is ``full``, and nothing better.
         """
@@ -135,12 +136,14 @@ class Situation:
         on_flash = plans.flash_first(size.component_bytes, present, pools)
         choice = self.placed(on_flash, use, flash_has_room=full is None)
         if full and not choice.on_mdt:
-            return None, tuple(each.about(where) for each in (full, choice.refused) if each), 0.0
+            return None, tuple(each.about(where) for each in (full, choice.refused) if each)
+        if choice.on_mdt:
+            room.setdefault(True, choice.room_bytes)
         stays = (not activity.creates or plans.default_refusal(where, self.capacity)
                  or plans.covers(present, size.component_bytes, pools.flash_pool))
         reasons = "; ".join(filter(None, (why, size.reason, choice.reason)))
         new = () if stays else (plans.new_default(finding, where, choice.layout, reasons),)
-        return choice.layout, new, choice.room_bytes
+        return choice.layout, new
 
     def without_mirror(self, file: StoredFile, flash_pool: str) -> Layout | None:
         """The layout of a file without the mirror on flash that tierd gave it; None if it has none."""

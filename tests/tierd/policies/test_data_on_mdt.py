@@ -194,10 +194,11 @@ def test_hot_files_go_to_the_mdt_if_two_copies_pay() -> None:
                                      disk_read_share=1.0, read_operations_share=1.0, usec_per_rpc=9000.0)
     hot = Finding("hot-small-files", NOW, "py.3", "", (), "", evidence, ("/d",))
     activity = DirectoryActivity("py.3", "/d", creates=5, candidates=files(30), sizes=(60_000,) * 30)
+    large = DirectoryActivity("py.3", "/large", sizes=(3 * MIB,) * 30)  # for flash, and first
 
     def plan(seldom: float = 1.0, places: tuple[Place, ...] = ALLOWED, where: Capacity = ROOM) -> Plan:
         rare = replace(evidence, opens_per_second=50.0 * seldom, disk_reads_per_second=50.0 * seldom)
-        return hot_small_files.plan(hot, rare, Situation(where, FlashSettings(), [activity], places=places))
+        return hot_small_files.plan(hot, rare, Situation(where, FlashSettings(), [large, activity], places=places))
 
     assert {explain(a.layout) for a in plan().actions[1:]} == {"first 64K on the MDT, rest on hdd (1 stripe)"}
     assert [a.kind for a in plan(0.0008).actions] == ["set-default-layout"]

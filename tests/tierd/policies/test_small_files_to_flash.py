@@ -21,12 +21,8 @@ FLASH = ("lustre-OST0000", "lustre-OST0001")
 NOISE = noise()
 FINDING = Finding("noisy-neighbour", 1000.0, "m.2", "s.1", TARGETS, "…", NOISE, directories=("/proj/in",))
 PLAIN = Layout((Component(pool="hdd", stripe_count=1, stripe_size=4 * MIB),), composite=False)
-ROOM = Capacity(
-    {"flash": FLASH, "hdd": TARGETS},
-    {"flash": 100 << 30, "hdd": 1 << 40},
-    {"flash": 90 << 30, "hdd": 1 << 39},
-    {"/proj/in": PLAIN},
-)
+ROOM = Capacity({"flash": FLASH, "hdd": TARGETS}, {"flash": 100 << 30, "hdd": 1 << 40},
+                {"flash": 90 << 30, "hdd": 1 << 39}, {"/proj/in": PLAIN})
 ACTIVITY = DirectoryActivity("m.2", "/proj/in", creates=100, closes=100, sizes=(MIB,) * 100)
 READS = noise(aggressor_read_share=0.5)
 SHORT = replace(ROOM, avail_bytes={"flash": (10 << 30) + 400 * MIB, "hdd": 0})
@@ -65,6 +61,8 @@ def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() ->
     moves = [a for a in plan.actions if a.kind == "migrate"]
     assert len(moves) == 3 * 1024
     assert all(a.path != "/proj/in/f0" for a in moves)
+    few = decide(FINDING, READS, [activity, activity], room, FlashSettings(max_moves=7))
+    assert sum(a.kind == "migrate" for a in few.actions) == 7, "over all directories"
 
 
 @pytest.mark.parametrize(("room", "activity", "reason", "sentence"), [
