@@ -285,7 +285,7 @@ def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement |
              f"{percent(evidence.others_used_share)}, now {percent(used)} and {percent(others)}; "
              f"{count_of(files, 'file')} with {bytes_text(size_bytes)} moved in "
              f"{max(1, round((run.last_at - run.case_begun_at) / 60))} min")
-    return Judgement(verdict, 0.0, 0.0, 0.0, harmed=slowed, words=words, part=max(0.0, share))
+    return Judgement(verdict, 0.0, 0.0, 0.0, harmed=slowed, words=words, won_back=max(0.0, share))
 
 
 def walk(tables: Tables) -> Walk:

@@ -145,9 +145,6 @@ class Judgement:
     contended: float
     after: float
     """Rate of the victim after the act, as measured."""
-    elsewhere: float = 1.0
-    """Rate of jobs on other targets as a fraction of their rate before; 1 if there are too few. A job's own files are
-    judged by ``after`` divided by this."""
     harmed: Mapping[str, float] = field(default_factory=dict)
     """Fraction of its rate that each job lost."""
     own: bool = False
@@ -161,8 +158,9 @@ class Judgement:
     regained: tuple[float, float, float] | None = None
     """Part of the loss that the victim has regained, and the ends of its interval of 90%; None where the posterior was
     not asked."""
-    part: float = 0.0
-    """``won_back`` by another measure than rates."""
+    won_back: float = 0.0
+    """Part of the loss that the victim regained; 1 is all of it. For a job's own files: its gain as a share, compared
+    with jobs on other targets. It means something only if there is a verdict."""
     at: float = 0.0
     """When it was given; epoch seconds."""
 
@@ -170,16 +168,6 @@ class Judgement:
     def is_slower(self) -> bool:
         """Whether the victim is slower than before the act for an unknown reason, which may be the moves themselves."""
         return self.verdict is Verdict.CANNOT_TELL and 0 < self.after < self.contended
-
-    @property
-    def won_back(self) -> float:
-        """Part of the loss that the victim regained; 1 is all of it. For a job's own files: its gain as a share.
-
-        It means something only if there is a verdict.
-        """
-        if self.regained is not None:
-            return self.regained[0]
-        return self.after / self.elsewhere / self.contended - 1 if self.own and self.contended > 0 else self.part
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +251,7 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     most = max(lost, found.measured + ERRORS_OF_90_PERCENT * found.measured_error)
     part, low, high = (expm1(each) / expm1(lost) for each in (
         found.mean, found.low(ERRORS_OF_90_PERCENT), min(found.high(ERRORS_OF_90_PERCENT), most)))
-    return Judgement(verdict, usual, contended, after, regained=(part, low, high))
+    return Judgement(verdict, usual, contended, after, regained=(part, low, high), won_back=part)
 
 
 def seen_in(track: StreamTrack | None, windows: Sequence[Window]) -> list[StreamWindow]:
@@ -343,9 +331,8 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     """
     finding, rate_of = act.finding, OPERATIONS if operations else MOVED
     since = act.acted_at + settings.settle_seconds
-    judged = partial(Judgement, own=True, operations=operations)
     if now < since + min(settings.harm_seconds, settings.judge_seconds):
-        return judged(Verdict.TOO_EARLY, 0.0, 0.0, 0.0)
+        return Judgement(Verdict.TOO_EARLY, 0.0, 0.0, 0.0, own=True, operations=operations)
     seen = where_seen(windows, finding.aggressor)
     later = [w for w in seen if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at]
@@ -356,21 +343,22 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     contended, after = median(was) if was else 0.0, median(got) if got else 0.0
     elsewhere, harmed = harmed_by(before, later, finding, {*finding.targets, *act.flash}, {*finding.aggressors},
                                   settings=settings)
-    rates = contended, contended, after, elsewhere
+    gained = after / elsewhere / contended - 1 if was else 0.0
+    judged = partial(Judgement, usual=contended, contended=contended, after=after, own=True, operations=operations,
+                     won_back=gained)
     if harmed:
-        return judged(Verdict.HARMED_OTHERS, *rates, harmed=harmed)
+        return judged(Verdict.HARMED_OTHERS, harmed=harmed)
     if now < since + settings.judge_seconds:
-        return judged(Verdict.TOO_EARLY, *rates)
+        return judged(Verdict.TOO_EARLY)
     if not was or len(got) < MIN_OWN_WINDOWS:
         waits = bool(was) and now < act.acted_at + settings.moving_seconds
-        return judged(Verdict.TOO_EARLY if waits else Verdict.CANNOT_TELL, *rates)
+        return judged(Verdict.TOO_EARLY if waits else Verdict.CANNOT_TELL)
     if not COMPARABLE[0] <= elsewhere <= COMPARABLE[1]:
-        return judged(Verdict.CANNOT_TELL, *rates)
-    if 1 - after / elsewhere / contended > max(
-            settings.max_harm, *(relative_variation(rates, FEW_VALUES_VARIATION) for rates in (was, got))):
-        return judged(Verdict.DID_NOT_HELP, *rates)
-    helped = after / elsewhere >= (1 + settings.min_own_gain) * contended
-    return judged(Verdict.HELPED if helped else Verdict.CANNOT_TELL, *rates)
+        return judged(Verdict.CANNOT_TELL)
+    varies = max(relative_variation(rates, FEW_VALUES_VARIATION) for rates in (was, got))
+    if -gained > max(settings.max_harm, varies):
+        return judged(Verdict.DID_NOT_HELP)
+    return judged(Verdict.HELPED if gained >= settings.min_own_gain else Verdict.CANNOT_TELL)
 
 
 MIN_OWN_WINDOWS = 3

@@ -530,7 +530,7 @@ class Steps(RuleBasedStateMachine):
     def verdict(self, verdict: Verdict) -> None:
         case = self.case
         if case is not None and case.state in OPEN:
-            self.judge.settle(case, Judgement(verdict, 2.0, 1.0, 1.5, 0.5))
+            self.judge.settle(case, Judgement(verdict, 2.0, 1.0, 1.5))
 
     @rule()
     def judge_again(self) -> None:

@@ -81,7 +81,7 @@ def finding_of(row: Row, *, typed: bool = False) -> Recorded:
 def judgement_of(row: Row) -> Judgement:
     """A verdict from a row of :data:`JUDGEMENT_COLUMNS`."""
     _, time, verdict, usual, contended, after, part, low, high = row
-    return Judgement(Verdict(verdict), usual, contended, after, at=time,
+    return Judgement(Verdict(verdict), usual, contended, after, at=time, won_back=part,
                      regained=None if low is None else (part, low, high))
 
 
