@@ -77,6 +77,29 @@ def the_pool(finding: Finding, capacity: Capacity, pools: plans.FlashSettings) -
     return plans.missing_pool(capacity, place) or place
 
 
+def restriped(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, settings: Restripe,
+              stripes_of: Callable[[int], Component], *, why: str, seconds: float, rate: float, objects: int,
+              path: str = "") -> plans.Steps:
+    """Default layouts for new files, and moves of closed files, which get stripes by their sizes.
+
+    The job has used its files for ``seconds`` with this ``rate`` on ``objects``. ``path``: of the only file that moves.
+    """
+    closed = [(activity, file) for activity, file in plans.closed_files(
+        activities, MIN_FILE_BYTES, settings.max_file_bytes) if path in {"", file.path}]
+    usual = stripes_of(max((file.size_bytes or 0 for _, file in closed), default=0))
+    for activity in activities:
+        where = activity.directory
+        present = capacity.default_layouts.get(where)
+        wanted = with_stripes(present, usual, small_end(activity)) if activity.creates else None
+        if wanted is not None and not plans.default_refusal(where, capacity):
+            yield plans.new_default(finding, where, wanted, f"{why}; new files get {words(usual)}")
+    yield from rewritten(
+        finding, closed, lambda file: stripes_of(file.size_bytes or 0), usual.pool, capacity, why=why,
+        saved_seconds=(1 - objects / usual.stripe_count) * seconds / max(1, len(closed)),
+        benefit_factor=settings.benefit_factor, rate=rate, objects=objects,
+        left_bytes=plans.room_bytes(capacity, usual.pool, RESERVE), most=settings.max_moves)
+
+
 def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]],
               stripes_of: Callable[[Candidate], Component], pool: str, capacity: Capacity, *, why: str,
               saved_seconds: float, benefit_factor: float, rate: float, objects: int, left_bytes: float, most: int,
@@ -136,17 +159,6 @@ def fits_targets(size_bytes: int, stripes: Component, capacity: Capacity) -> boo
 def words(stripes: Component) -> str:
     objects = "objects (overstriping)" if stripes.overstriped else "stripes"
     return f"{stripes.stripe_count} {objects} of {size_text(stripes.stripe_size)}"
-
-
-def defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes: Component, capacity: Capacity,
-             why: str) -> plans.Steps:
-    for activity in activities:
-        where = activity.directory
-        if not activity.creates or plans.default_refusal(where, capacity):
-            continue
-        wanted = with_stripes(capacity.default_layouts[where], stripes, small_end(activity))
-        if wanted is not None:
-            yield plans.new_default(finding, where, wanted, f"{why}; new files get {words(stripes)}")
 
 
 def small_end(activity: DirectoryActivity) -> int:

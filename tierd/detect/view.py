@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from tierd.detect.accelerators import Accelerator
+from tierd.detect.attribution import directories
 from tierd.detect.device_time import TargetTime
 from tierd.detect.groups import grouped, totals
 from tierd.detect.interference import Loss
@@ -62,6 +63,9 @@ class View:
     def seconds_active(self) -> Mapping[str, float]:
         """Seconds of all windows in which each job was active."""
         return totals((job, window.seconds) for window in self.windows for job in window.jobs)
+
+    def directories_of(self, job: str) -> tuple[str, ...]:
+        return directories(self.activities(job, self.windows[0].start))
 
     def profiles(self, seconds: float = RECENT_SECONDS) -> Mapping[str, Profile]:
         if seconds not in self.memory:

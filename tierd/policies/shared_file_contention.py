@@ -9,28 +9,19 @@ stripes stay empty, and small records share objects again. Locks of readers do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lustre.layout.model import Component
 from tierd.advised import RPC_BYTES
-from tierd.decide.plans import Plan, closed_files, open_files, plan_of, room_bytes
+from tierd.decide import plans, restripe
+from tierd.decide.plans import Plan
 from tierd.decide.relocation import ost_index, osts_of
-from tierd.decide.restripe import (
-    MAX_STRIPE_BYTES,
-    MIN_FILE_BYTES,
-    RESERVE,
-    Restripe,
-    defaults,
-    rewritten,
-    stripe_bytes,
-    striped,
-    the_pool,
-)
+from tierd.decide.restripe import Restripe
 from tierd.detect.groups import covering
 from tierd.detect.hints import hints
 from tierd.detect.profile import Profile
 from tierd.detect.view import LATEST_SECONDS, View
-from tierd.model import Advice, Evidence, Finding, SharedFile
+from tierd.model import Advice, Evidence, Finding, SharedFile, SharedRuns
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import count_of, quoted
@@ -86,28 +77,27 @@ class ContentionEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find the most shared file of each job, and directories in whose short runs a file is shared again and again."""
-    jobs = view.profiles(LATEST_SECONDS)
-    most = {file.job: file for file in reversed(view.facts.shared_files)}
-    found = [seen for file in view.facts.shared_files if file is most[file.job]
-             and (seen := _of_file(file, jobs.get(file.job), view, settings)) is not None]
-    yield from found
-    places = {place for finding in found for place in finding.directories}
+    jobs, places = view.profiles(LATEST_SECONDS), set[str]()
+    for file in {file.job: file for file in reversed(view.facts.shared_files)}.values():
+        if (finding := _of_file(file, jobs.get(file.job), view, settings)) is not None:
+            places |= {*finding.directories}
+            yield finding
     past = view.profiles(view.now - view.windows[0].start + 1.0) if view.facts.shared_runs else {}
     for runs in view.facts.shared_runs:
-        finding = _of_file(runs.file, past.get(runs.file.job), view, settings) if runs.runs >= MIN_RUNS else None
+        finding = _of_file(runs.file, past.get(runs.file.job), view, settings, runs) if runs.runs >= MIN_RUNS else None
         if finding is not None and places.isdisjoint(finding.directories):
-            evidence = finding.evidence
-            assert isinstance(evidence, ContentionEvidence)
-            whole = (runs.file.size_bytes or 0) * runs.runs / max(runs.seconds, 1.0)  # half minutes have pauses too
-            yield replace(finding, evidence=replace(evidence, seconds=runs.seconds, bytes_per_second=max(
-                              whole, evidence.bytes_per_second)),
-                          sentence=f"{finding.sentence}, in each of {runs.runs} runs of its user there")
+            yield finding
 
 
-def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settings) -> Finding | None:
+def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settings,
+             runs: SharedRuns | None = None) -> Finding | None:
     if (job is None or file.openers < settings.min_openers
             or job.total.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
         return None
+    rate, seconds, again = job.total.moved_bytes / job.seconds, view.seconds_active[job.job], ""
+    if runs is not None:
+        rate = max((file.size_bytes or 0) * runs.runs / max(runs.seconds, 1.0), rate)  # half minutes have pauses too
+        seconds, again = runs.seconds, f", in each of {runs.runs} runs of its user there"
     directory = file.path.rpartition("/")[0] or "/"
     osts = osts_of(file.layout)
     moved = sum(load.moved_bytes for target, load in job.by_target.items() if ost_index(target) in osts)
@@ -138,12 +128,12 @@ def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settin
         command = f"lfs setstripe -C {wanted}{in_pool}"
         effect = (f"{wanted} objects, {-(-wanted // available)} on each of the {available} targets: one for each "
                   "node, with its own lock (overstriping, Lustre 2.13 and newer on servers and clients)")
+    waits = "each other's extent locks" if locks else "the same targets"
     return POLICY.finding(
         view, f"{quoted(job.job)} has {quoted(file.path)}, with {count_of(objects, 'object')}, open on "
-        f"{file.openers} nodes: they wait for " + ("each other's extent locks" if locks else "the same targets"),
+        f"{file.openers} nodes: they wait for {waits}{again}",
         ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
-                           bytes_per_second=job.total.moved_bytes / job.seconds,
-                           record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active[job.job]),
+                           bytes_per_second=rate, record_bytes=job.typical_rpc_bytes, seconds=seconds),
         job=job.job, targets=targets, directories=(directory,), subject=file.path,
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
@@ -165,7 +155,7 @@ def shared_stripe_bytes(rpc_bytes: int) -> int:
     >>> [shared_stripe_bytes(rpc << 20) >> 20 for rpc in (1, 4, 8, 16)]
     [1, 4, 8, 32]
     """
-    return MAX_STRIPE_BYTES if rpc_bytes >= RPC_BYTES else stripe_bytes(rpc_bytes)
+    return restripe.MAX_STRIPE_BYTES if rpc_bytes >= RPC_BYTES else restripe.stripe_bytes(rpc_bytes)
 
 
 def shared_stripes(evidence: ContentionEvidence, pool: str, targets: int, *, overstripe: bool) -> Component | None:
@@ -176,12 +166,12 @@ def shared_stripes(evidence: ContentionEvidence, pool: str, targets: int, *, ove
     wanted = min(evidence.openers, evidence.wanted_objects, *(() if overstripe else (targets,)))
     if targets < 1 or wanted <= evidence.objects:
         return None
-    return striped(pool, wanted, shared_stripe_bytes(evidence.record_bytes), overstriped=wanted > targets)
+    return restripe.striped(pool, wanted, shared_stripe_bytes(evidence.record_bytes), overstriped=wanted > targets)
 
 
 def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -> Plan:
     capacity, settings = situation.capacity, situation.tables.of(Restripe)
-    place = the_pool(finding, capacity, situation.pools)
+    place = restripe.the_pool(finding, capacity, situation.pools)
     if isinstance(place, Refusal):
         return Plan((), (place,))
     stripes = shared_stripes(evidence, place, len(capacity.pools[place]),
@@ -189,20 +179,14 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
     if stripes is None:
         return Plan((), (Refusal(Reason.NOTHING_TO_DO, "the file has as many objects as it can use").about(
             finding.subject),))
-    activities = situation.activities
-    why = f"{evidence.openers} nodes of {finding.aggressor} share a file on {count_of(evidence.objects, 'object')}"
-    closed = [(a, c) for a, c in closed_files(activities, MIN_FILE_BYTES, settings.max_file_bytes)
-              if c.path == finding.subject]
-    is_open = any(finding.subject in open_files(each) for each in activities)
-    return plan_of((
-        *defaults(finding, activities, stripes, capacity, why),
-        *rewritten(
-            finding, closed, lambda _: stripes, place, capacity, why=why,
-            saved_seconds=(1 - evidence.objects / stripes.stripe_count) * evidence.seconds,
-            benefit_factor=settings.benefit_factor, rate=evidence.bytes_per_second, objects=evidence.objects,
-            left_bytes=room_bytes(capacity, place, RESERVE), most=settings.max_moves),
-        *([Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(finding.subject)]
-          if is_open else ())))
+    steps = restripe.restriped(
+        finding, situation.activities, capacity, settings, lambda _: stripes,
+        why=f"{evidence.openers} nodes of {finding.aggressor} share a file on {count_of(evidence.objects, 'object')}",
+        seconds=evidence.seconds, rate=evidence.bytes_per_second, objects=evidence.objects, path=finding.subject)
+    is_open = any(finding.subject in plans.open_files(each) for each in situation.activities)
+    return plans.plan_of((*steps, *([Refusal(
+        Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(finding.subject)]
+        if is_open else ())))
 
 
 POLICY = Policy("shared-file-contention", Settings, find, evidence=ContentionEvidence, plan=plan,

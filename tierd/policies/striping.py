@@ -18,11 +18,10 @@ from lustre.layout.model import Component, Layout
 from tierd.decide import plans, restripe
 from tierd.decide.plans import Plan
 from tierd.decide.restripe import Restripe
-from tierd.detect.attribution import directories
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.detect.view import LATEST_SECONDS, View
-from tierd.model import Advice, DirectoryActivity, Evidence, Finding, Window
+from tierd.model import Advice, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent, quoted, rate_text
@@ -78,36 +77,31 @@ class StripingEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    recent = view.recent(LATEST_SECONDS)
     jobs = view.profiles(LATEST_SECONDS)
     small = {job.job for job in jobs.values() if is_small_files(job, Classes())}
     for activity in view.facts.directories:
         layout = view.facts.default_layouts.get(activity.directory)
-        if activity.job in small and activity.creates >= MIN_FILES and layout and (
-                not layout.components[0].on_mdt and layout.components[0].stripe_count not in {0, 1}):
-            yield _striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
+        if (activity.job not in small or activity.creates < MIN_FILES or not layout or layout.components[0].on_mdt
+                or layout.components[0].stripe_count in {0, 1}):
+            continue
+        count, name = layout.components[0].stripe_count, quoted(activity.directory)
+        yield POLICY.finding(
+            view, f"{quoted(activity.job)} creates small files in {name}, {activity.creates} recently, each with "
+            + (f"{count} objects" if count > 0 else "an object on every target"),
+            StripingEvidence(stripe_count=count, files_created=activity.creates), job=activity.job,
+            directories=(activity.directory,), subject=f"small files in {activity.directory}",
+            advice=(Advice(f"lfs setstripe -c 1 {name} (or -E 16M -c 1 -E -1 -c {max(count, 2)} for large files too)",
+                           "new files there", "one object per file: fewer RPCs per create, stat and unlink"),))
     moved = grouped((target, load.moved_bytes / job.seconds) for job in jobs.values()
                     for target, load in job.by_target.items())
     for job in jobs.values():
         if is_stream(job, Classes()):
-            yield from _single_target_stream(job, recent, view, settings, moved=moved)
+            yield from _single_target_stream(job, view, settings, moved)
         elif job.job in small and all(len(moved[target]) == 1 for target in job.by_target):  # not those of others
-            yield from _scattered_small_files(job, recent, view)
+            yield from _scattered_small_files(job, view)
 
 
-def _striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
-    count = layout.components[0].stripe_count
-    objects = f"{count} objects" if count > 0 else "an object on every target"
-    name = quoted(directory)
-    return POLICY.finding(
-        view, f"{quoted(job)} creates small files in {name}, {creates} recently, each with {objects}",
-        StripingEvidence(stripe_count=count, files_created=creates), job=job,
-        directories=(directory,), subject=f"small files in {directory}",
-        advice=(Advice(f"lfs setstripe -c 1 {name} (or -E 16M -c 1 -E -1 -c {max(count, 2)} for large files too)",
-                       "new files there", "one object per file: fewer RPCs per create, stat and unlink"),))
-
-
-def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -> Iterator[Finding]:
+def _scattered_small_files(job: Profile, view: View) -> Iterator[Finding]:
     files = job.closes / job.seconds
     target, load = max(job.by_target.items(), key=lambda item: (item[1].bulk_operations, item[0]))
     share = load.bulk_operations / max(job.total.bulk_operations, 1.0)
@@ -118,22 +112,21 @@ def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -
     if (1 - share <= spread or used < 2 or target in view.flash or job.closes < MIN_FILES
             or files >= MAX_FILES_PER_SECOND):
         return
-    places = directories(view.activities(job.job, recent[0].start))
+    places = view.directories_of(job.job)
     if any((layout := view.facts.default_layouts.get(place)) and len(layout.components) > 1 for place in places):
         return  # one target would replace what somebody set
-    in_pool = f" -p {quoted(pool)}" if pool else ""
     where = quoted(places[0]) if len(places) == 1 else "DIRECTORY"
     yield POLICY.finding(
         view, f"{quoted(job.job)} closes {files:.0f} small files a second on {used} targets; the busiest, "
         f"{quoted(target)}, has {percent(share)} of their RPCs",
         {"small_file_share": share, "files_per_second": files, "targets_used": used}, job=job.job,
         targets=sorted(job.by_target), directories=places, subject=subject,
-        advice=(Advice(f"lfs setstripe -c 1 -i {int(target[-4:], 16)}{in_pool} {where}",
+        advice=(Advice(f"lfs setstripe -c 1 -i {int(target[-4:], 16)} -p {quoted(pool)} {where}",
                        "new files there", "keeps the small files of the job on one target (NOTUR guide): its processes "
                        f"wait for one target instead of {used}"),))
 
 
-def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings, *,
+def _single_target_stream(job: Profile, view: View, settings: Settings,
                           moved: Mapping[str, Sequence[float]]) -> Iterator[Finding]:
     target, load = max(job.by_target.items(), key=lambda item: (item[1].moved_bytes, item[0]))
     share, rate = load.moved_bytes / max(job.total.moved_bytes, 1.0), load.moved_bytes / job.seconds
@@ -145,16 +138,14 @@ def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, se
             or rate < others * fmean(sum(moved.get(other, ())) for other in members if other != target)):
         return
     count = min(settings.stripes, len(members))
-    places = directories(view.activities(job.job, recent[0].start))
-    in_pool = f" -p {quoted(pool)}" if pool else ""
+    places = view.directories_of(job.job)
     where = quoted(places[0]) if len(places) == 1 else "DIRECTORY"
     gain = f"up to {count} times the throughput, if the client is fast enough"
     better = (
-        Advice(f"lfs migrate --non-block -c {count}{in_pool} FILE",
+        Advice(f"lfs migrate --non-block -c {count} -p {quoted(pool)} FILE",
                f"the files that {quoted(job.job)} reads, when closed", gain)
         if load.read_bytes > load.write_bytes else
-        Advice(f"lfs setstripe -c {count}{in_pool} {where}",
-               "before the file is created", gain))
+        Advice(f"lfs setstripe -c {count} -p {quoted(pool)} {where}", "before the file is created", gain))
     yield POLICY.finding(
         view, f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the "
         f"pool has {len(members)} targets",
@@ -178,7 +169,7 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
     if evidence.files_created is not None:
         return plans.plan_of(step for activity in situation.activities
                              for step in small_files(finding, activity, situation))
-    capacity, activities = situation.capacity, situation.activities
+    capacity = situation.capacity
     place = restripe.the_pool(finding, capacity, situation.pools)
     if isinstance(place, Refusal):
         return Plan((), (place,))
@@ -186,17 +177,11 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
     record = evidence.record_bytes or 0
     if targets < MIN_STRIPES:
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {place!r} has one target only"),))
-    settings = situation.tables.of(Restripe)
-    closed = plans.closed_files(activities, restripe.MIN_FILE_BYTES, settings.max_file_bytes)
-    usual = stream_stripes(max((c.size_bytes or 0 for _, c in closed), default=0), record, targets, place)
-    why = f"{finding.aggressor} streams to one target of {targets}"
-    return plans.plan_of((
-        *restripe.defaults(finding, activities, usual, capacity, why),
-        *restripe.rewritten(
-            finding, closed, lambda c: stream_stripes(c.size_bytes or 0, record, targets, place), place, capacity,
-            why=why, saved_seconds=(1 - 1 / usual.stripe_count) * (evidence.seconds or 0.0) / max(1, len(closed)),
-            benefit_factor=settings.benefit_factor, rate=evidence.bytes_per_second or 0.0, objects=1,
-            left_bytes=plans.room_bytes(capacity, place, restripe.RESERVE), most=settings.max_moves)))
+    return plans.plan_of(restripe.restriped(
+        finding, situation.activities, capacity, situation.tables.of(Restripe),
+        lambda size: stream_stripes(size, record, targets, place),
+        why=f"{finding.aggressor} streams to one target of {targets}", seconds=evidence.seconds or 0.0,
+        rate=evidence.bytes_per_second or 0.0, objects=1))
 
 
 def small_files(finding: Finding, activity: DirectoryActivity, situation: Situation) -> plans.Steps:
