@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lustre.layout.model import Component, Layout
-from tierd.decide.plans import RETRY_SECONDS, FlashSettings, Plan, joined, missing_pool, move, room_bytes
+from tierd.decide.plans import RETRY_SECONDS, Plan, missing_pool, move, room_bytes
 from tierd.decide.relocation import bytes_per_component
-from tierd.detect.groups import grouped
 from tierd.detect.view import View, has_free_space, room_on
 from tierd.model import Action, Advice, Evidence, Finding, StoredFile, Table
 from tierd.policies.protocol import Common, Policy, Situation, Tables
@@ -97,59 +96,46 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) -> Plan:
-    """Plan for files on the finding's pool: each goes to the disk pool of its scope.
+    """Moves of cold files, the coldest first, until as many bytes are free: each to the disk pool of its scope.
 
-    A file in a scope with another flash pool stays: a person put it there.
+    First of all tierd's mirrors on flash go: the files are on disks already. A file in a scope with another flash pool
+    stays: a person put it there.
     """
-    by_pools = grouped((situation.pools_of(file.path), file) for file in situation.facts.stored
-                       if finding.subject in file.pools)
-    plans: list[Plan] = []
-    left = evidence.bytes_to_free
-    for pools, files in by_pools.items():
-        if pools.flash_pool != finding.subject:
+    capacity, settings, flash = situation.capacity, situation.tables.of(ColdToDisk), finding.subject
+    cold = [(file, situation.without_mirror(file, flash), pools.hdd_pool) for file in situation.facts.stored
+            if file.read_at < evidence.cold_before and flash in file.pools
+            and (pools := situation.pools_of(file.path)).flash_pool == flash]
+    left = {disks: max(0.0, room_bytes(capacity, disks, settings.disk_reserve)) for *_, disks in cold}
+    tried_since = max(evidence.cold_before, finding.time - RETRY_SECONDS)
+    wanted, actions, refusals = evidence.bytes_to_free, list[Action](), dict[str, Refusal]()
+    for file, kept, disks in sorted(cold, key=lambda each: (each[1] is None, each[0].read_at, each[0].path)):
+        if wanted <= 0 or len(actions) >= settings.max_moves:
+            break
+        if missing := missing_pool(capacity, disks):
+            refusals[disks] = missing
             continue
-        planned = demotions(finding, left, evidence.cold_before, files, situation, pools)
-        left -= sum(action.size_bytes for action in planned.actions)
-        plans.append(planned)
-    return joined(plans)
+        layout = kept or disk_layout(file.layout, file.size_bytes, disks, len(capacity.pools[disks]))
+        freed = bytes_on(flash, file)
+        if (layout is None or freed < max(MIN_BYTES, 0 if kept else file.size_bytes / 2)  # it copies more than it frees
+                or situation.was_tried(file.fid, evidence.cold_before, tried_since)):
+            continue
+        needed = 0 if kept else file.size_bytes
+        if needed > left[disks]:
+            refusals[disks] = Refusal(Reason.NO_ROOM, f"pool {disks!r} has {bytes_text(left[disks])} above its "
+                                      f"reserve, too little for the cold files on {flash!r}")
+            continue
+        wanted -= freed
+        left[disks] -= needed
+        days = (finding.time - file.read_at) / DAY_SECONDS
+        actions.append(move(finding, file.path.rpartition("/")[0] or "/", file, layout, f"pool {flash!r} is short of "
+                            f"space, and the file was not used for {days:.0f} days"))
+    return Plan(tuple(actions), tuple(each for each in refusals.values()
+                                      if not actions or each.reason is Reason.NO_POOL))
 
 
 def bytes_on(pool: str, file: StoredFile) -> int:
     """Bytes of a file on a pool: of a large file, often only those of its first component."""
     return sum(held for part, held in bytes_per_component(file.layout, file.size_bytes) if part.pool == pool)
-
-
-def demotions(finding: Finding, wanted: float, cold_before: float, stored: Sequence[StoredFile], situation: Situation,
-              pools: FlashSettings) -> Plan:
-    """Moves of cold files, the coldest first, until this many bytes are free.
-
-    First of all tierd's mirrors on flash go: the files are on disks already.
-    """
-    capacity, settings = situation.capacity, situation.tables.of(ColdToDisk)
-    if missing := missing_pool(capacity, pools.hdd_pool):
-        return Plan((), (missing,))
-    left = room_bytes(capacity, pools.hdd_pool, settings.disk_reserve)
-    actions: list[Action] = []
-    too_large: Refusal | None = None
-    cold = [(file, situation.without_mirror(file, pools.flash_pool)) for file in stored if file.read_at < cold_before]
-    for file, kept in sorted(cold, key=lambda each: (each[1] is None, each[0].read_at, each[0].path)):
-        if wanted <= 0 or len(actions) >= settings.max_moves:
-            break
-        layout = kept or disk_layout(file.layout, file.size_bytes, pools.hdd_pool, len(capacity.pools[pools.hdd_pool]))
-        freed = bytes_on(pools.flash_pool, file)
-        if (layout is None or freed < max(MIN_BYTES, 0 if kept else file.size_bytes / 2)  # it copies more than it frees
-                or situation.was_tried(file.fid, cold_before, max(cold_before, finding.time - RETRY_SECONDS))):
-            continue
-        if kept is None and file.size_bytes > left:
-            too_large = Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {bytes_text(max(0.0, left))} above its "
-                                f"reserve, too little for the cold files on {pools.flash_pool!r}")
-            continue
-        wanted -= freed
-        left -= 0 if kept is not None else file.size_bytes
-        days = (finding.time - file.read_at) / DAY_SECONDS
-        actions.append(move(finding, file.path.rpartition("/")[0] or "/", file, layout, f"pool {pools.flash_pool!r} "
-                            f"is short of space, and the file was not used for {days:.0f} days"))
-    return Plan(tuple(actions), () if actions or too_large is None else (too_large,))
 
 
 def disk_layout(present: Layout | None, size_bytes: int, pool: str, targets: int) -> Layout | None:

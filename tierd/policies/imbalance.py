@@ -26,8 +26,8 @@ from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, ost_
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View, room_on
-from tierd.model import Action, Advice, Evidence, Finding, JobLoad, StoredFile, Table, TargetFill
-from tierd.policies.protocol import LEAVE, Common, MoveRun, Policy, Situation, Tables, Walk, edge
+from tierd.model import Action, Advice, Evidence, Finding, JobLoad, StoredFile, Table
+from tierd.policies.protocol import Common, MoveRun, Policy, Situation, Tables, Walk, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
 from tierd.validators import Count, NotNegative, Positive, Ratio, Share, ShareOrNone
@@ -102,47 +102,39 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
     """
     known = {t: view.facts.fill[t] for t in members if t in view.facts.fill}
     takers = {t: fill for t, fill in known.items() if t not in view.facts.closed}
-    if len(known) < 2 or not takers:
-        return
-    for sign in (1, -1):
-        far = [((POLICY.name, "", f"fill of {target}") in view.active,
-                sign * (fill.used - _median_of_others(target, takers)), target)
-               for target, fill in sorted((known if sign > 0 else takers).items())
-               if takers.keys() - {target} and view.facts.pool_of(target) == pool]
-        far = [each for each in far if each[1] >= settings.enter_fill * (LEAVE if each[0] else 1)]
-        if not far:
+    far = list[tuple[bool, bool, float, float, str]]()
+    for target, fill in sorted(known.items()):
+        rest = [other.used for name, other in takers.items() if name != target]
+        if not rest or view.facts.pool_of(target) != pool:
             continue
-        chosen = max(far, key=lambda each: each[:2])[2]  # one that is reported already stays the reported one
-        others = _median_of_others(chosen, takers)
+        subject, others = f"fill of {target}", median(rest)
+        too_full, difference = fill.used > others, abs(fill.used - others)
+        if (difference >= edge(settings.enter_fill, view, POLICY.name, "", subject)
+                and (too_full or target in takers)):
+            held = (POLICY.name, "", subject) in view.active  # one that is reported already stays the reported one
+            far.append((too_full, held, difference, others, target))
+    if far:
+        too_full, _, _, others, target = max(far, key=lambda each: each[:3])
         yield POLICY.finding(
-            view, f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
+            view, f"{quoted(target)} is {percent(known[target].used)} full; the median of the other targets of pool "
             f"{quoted(pool)} is {percent(others)}",
-            FillEvidence(used_share=known[chosen].used, others_used_share=others,
+            FillEvidence(used_share=known[target].used, others_used_share=others,
                          pool_used_share=room_on(known, known).used),
-            targets=(chosen,), advice_only=False, subject=f"fill of {chosen}",
-            advice=_fill_advice(pool, chosen, too_full=sign > 0))
-        return
+            targets=(target,), advice_only=False, subject=f"fill of {target}",
+            advice=_fill_advice(pool, target, too_full=too_full))
 
 
-def _median_of_others(target: str, known: Mapping[str, TargetFill]) -> float:
-    return median(fill.used for other, fill in known.items() if other != target)
-
-
-def _fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...]:
-    name = quoted(target)
-    effect = "; tierd does this if act.on has imbalance"
-    if not too_full:
-        return (Advice(f"lfs find MOUNT --pool {quoted(pool)} -size +1G -c 1 -print0 | xargs -0 -n 1 lfs migrate "
-                       f"--non-block -p {quoted(pool)} -o {int(target[-4:], 16)}",
-                       "on a client, when the file system is quiet, until the fill is even",
-                       f"moves large files of one stripe to the emptier target{effect}"),)
-    return (
-        Advice(f"lfs find MOUNT --ost {name} -size +1G -c 1 -print0 | xargs -0 -n 1 lfs migrate "
-               f"--non-block -c 1 -p {quoted(pool)}", "on a client, when the file system is quiet",
-               f"moves large files of one stripe to other targets of the pool{effect}"),
-        Advice(f"lctl set_param osp.{name}-osc-MDT*.max_create_count=0", "on all MDS, until the fill is even",
-               "stops new objects there; existing files stay usable. To undo, set the previous value (20000)"),
-    )
+def _fill_advice(pool: str, target: str, *, too_full: bool) -> Iterator[Advice]:
+    large = "-size +1G -c 1 -print0 | xargs -0 -n 1 lfs migrate --non-block"
+    yield Advice(f"lfs find MOUNT --ost {quoted(target)} {large} -c 1 -p {quoted(pool)}" if too_full else
+                 f"lfs find MOUNT --pool {quoted(pool)} {large} -p {quoted(pool)} -o {ost_index(target)}",
+                 "on a client, when the file system is quiet, until the fill is even",
+                 f"moves large files of one stripe to {'other targets of the pool' if too_full else 'this target'}; "
+                 "tierd does this if act.on has imbalance")
+    if too_full:
+        yield Advice(f"lctl set_param osp.{quoted(target)}-osc-MDT*.max_create_count=0",
+                     "on all MDS, until the fill is even",
+                     "stops new objects there; existing files stay usable. To undo, set the previous value (20000)")
 
 
 def load_findings(pool: str, members: Sequence[str], loads: Mapping[str, Sequence[JobLoad]], view: View,

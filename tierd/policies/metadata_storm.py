@@ -1,10 +1,8 @@
 """Very many creates, opens and unlinks in one directory, which one MDT and one directory lock must serve.
 
-A striped directory spreads names over MDTs; tierd reads how many stripes the directory has. Measured with empty files
-in one shared directory (Cray, CUG 2018, slides and table 1), four MDTs did 1.95 times the creates of one, 2.36 times
-the stats, 3.97 times the reads and 2.34 times the unlinks. Two metadata servers did 1.37 times the creates of one (Dell
-and Intel, figure 8). Data on the MDT (DoM) in such a directory gave 17% more creates and 36% more reads, and 22% fewer
-stats. DoM saves requests to object targets if files are tiny and are read more often than written.
+A striped directory spreads names over MDTs; tierd reads how many stripes the directory has. Data on the MDT (DoM) in
+one shared directory of empty files gave 17% more creates and 36% more reads, and 22% fewer stats (Cray, CUG 2018). DoM
+saves requests to object targets if files are tiny and are read more often than written.
 
 The plan is a default striping over MDTs for the directories that a job will make beside one with very many operations.
 
@@ -113,26 +111,25 @@ class MetadataStormEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    if not (seconds := view.facts.latest_seconds):
-        return
-    by_place = grouped((activity.directory, activity) for activity in view.facts.latest_directories)
-    everything = sum(map(operations, view.facts.latest_directories))
-    known: set[str] = set()
-    for place, own in sorted(by_place.items(), key=lambda item: (-sum(map(operations, item[1])), item[0])):
-        most = (1 + MAX_ALIKE) * sum(map(operations, own))
-        if most < settings.enter * LEAVE * seconds or most < settings.share * everything:
+    facts, seconds = view.facts, view.facts.latest_seconds
+    by_place = grouped((activity.directory, activity) for activity in facts.latest_directories)
+    done = totals((activity.directory, operations(activity)) for activity in facts.latest_directories)
+    everything, known = sum(done.values()), set[str]()
+    for place in sorted(by_place, key=lambda each: (-done[each], each)):
+        if (1 + MAX_ALIKE) * done[place] < max(settings.enter * LEAVE * seconds, settings.share * everything):
             return  # sorted: the directories after this one have fewer operations
         if place in known:
             continue
-        alike = sorted(used_alike(place, own, view), key=lambda other: (-sum(map(operations, by_place[other])), other))
+        own = by_place[place]
+        alike = sorted(used_alike(place, own, view), key=lambda other: (-done[other], other))
         alike = alike[:MAX_ALIKE]  # those of the last half minute first
         parts = [*own, *(each for other in alike if work_together(own, by_place[other]) for each in by_place[other])]
-        done = sum(map(operations, parts))
+        together = sum(map(operations, parts))
         subject = f"{parent_of(place)}/*" if alike else place
         least = max(edge(settings.enter, view, POLICY.name, "", subject) * seconds, settings.share * everything)
-        if done >= least and subject not in known:
+        if together >= least and subject not in known:
             known |= {*alike, subject}
-            yield of_directory((place, *alike), subject, parts, done / everything, view)
+            yield of_directory((place, *alike), subject, parts, together / everything, view)
 
 
 def operations(activity: DirectoryActivity) -> int:
@@ -146,31 +143,30 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
 
     ``parts`` are the operations in it, and in those of the others in which the same nodes work.
     """
-    place, seconds = places[0], view.facts.latest_seconds
-    creates = sum(p.creates for p in parts) / seconds
-    opens = sum(p.opens for p in parts) / seconds
-    unlinks = sum(p.unlinks for p in parts) / seconds
+    place, facts, seconds = places[0], view.facts, view.facts.latest_seconds
     jobs = list(dict.fromkeys(p.job for p in sorted(parts, key=lambda p: (-operations(p), p.job))))
-    placement = view.facts.placements.get(place)
+    placement, parent = facts.placements.get(place), parent_of(place)
     stripes = placement.stripes if placement is not None else None
     where = "" if stripes is None else (
         f"; it is striped over {stripes.stripe_count} MDTs ({stripes.hash_type})" if stripes.is_striped else
         f"; it is on MDT{stripes.mdt_index:04x} only")
-    parent = parent_of(place)
-    added = max(0, sum(p.creates - p.unlinks for p in view.facts.directories if p.directory == place))
-    nodes, on_nodes = nodes_of(parts, view.facts.job_nodes)
+    nodes, on_nodes = nodes_of(parts, facts.job_nodes)
+    evidence = MetadataStormEvidence(
+        creates_per_second=sum(p.creates for p in parts) / seconds,
+        opens_per_second=sum(p.opens for p in parts) / seconds,
+        unlinks_per_second=sum(p.unlinks for p in parts) / seconds,
+        share=share, metadata_targets=facts.metadata_targets,
+        stripes=None if stripes is None else stripes.stripe_count,
+        unchanged_names=max(0, sum(p.creates - p.unlinks for p in facts.directories if p.directory == place)),
+        nodes=nodes, parent_operations_per_second=rate_below(parent, facts) if parent else 0.0)
     sizes = sizes_read(view)  # one that is unknown counts as tiny
+    tiny = all(sizes.get(job, 0) <= DOM_BYTES for job in jobs)
     return POLICY.finding(
-        view, f"{quoted(subject)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
-        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{on_nodes}{where}",
-        MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
-                              share=share, metadata_targets=view.facts.metadata_targets,
-                              stripes=None if stripes is None else stripes.stripe_count,
-                              unchanged_names=added, nodes=nodes,
-                              parent_operations_per_second=rate_below(parent, view.facts) if parent else 0.0),
-        directories=tuple(places), subject=subject, advice_only=False,
-        advice=(*(() if nodes == 1 else spread_advice(places, view.facts, added)),
-                *advise(place, (creates, opens, unlinks), tiny=all(sizes.get(job, 0) <= DOM_BYTES for job in jobs))))
+        view, f"{quoted(subject)} has {evidence.creates_per_second:.0f} creates, {evidence.opens_per_second:.0f} opens "
+        f"and {evidence.unlinks_per_second:.0f} unlinks/s, {percent(share)} of all metadata operations, by "
+        f"{first_names(jobs)}{on_nodes}{where}", evidence, directories=tuple(places), subject=subject,
+        advice_only=False, advice=(*(() if nodes == 1 else spread_advice(places, facts, evidence.unchanged_names)),
+                                   *advise(quoted(place), evidence, tiny=tiny)))
 
 
 def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -> tuple[int, str]:
@@ -249,10 +245,9 @@ def spread_advice(places: Sequence[str], facts: Facts, added: int) -> Iterator[A
                  "in an archive (HSM) are refused; repeat the command if it is interrupted")
 
 
-def advise(place: str, rates: tuple[float, float, float], *, tiny: bool) -> Iterator[Advice]:
-    creates, opens, unlinks = rates
-    name = quoted(place)
-    if creates + unlinks >= CHANGE_SHARE * (creates + opens + unlinks):
+def advise(name: str, evidence: MetadataStormEvidence, *, tiny: bool) -> Iterator[Advice]:
+    creates, opens, every = evidence.creates_per_second, evidence.opens_per_second, evidence.operations_per_second
+    if every - opens >= CHANGE_SHARE * every:
         yield Advice("use one directory per process or node instead of a shared directory", "in the application",
                      "processes no longer wait for one directory lock")
     if opens > 3 * creates and tiny:
@@ -268,8 +263,9 @@ def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation
     settings = situation.tables.of(DirectoryStriping)
     storm = finding.directories[0]
     parent = parent_of(storm)
-    if (why := refusal(parent, finding, evidence, situation)) is not None:
-        return Plan((), (why.about(quoted(parent or storm)),))
+    for reason, applies, why in refusals(parent, finding, evidence, situation):
+        if applies:
+            return Plan((), (Refusal(reason, why).about(quoted(parent or storm)),))
     striping = DefaultStriping(min(evidence.metadata_targets, settings.max_stripes), -1, settings.hash_type, 1)
     return Plan((Action(
         ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT,
@@ -277,44 +273,38 @@ def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation
         "lock, and its sibling directories are used in the same way", finding.key, parent, striping=striping),), ())
 
 
-def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, situation: Situation) -> Refusal | None:
-    facts, settings = situation.facts, situation.tables.of(DirectoryStriping)
+def refusals(parent: str, finding: Finding, evidence: MetadataStormEvidence,
+             situation: Situation) -> Iterator[tuple[Reason, bool, str]]:
+    """Why no default is set, and whether that is so. The first one that is decides."""
+    facts, targets = situation.facts, evidence.metadata_targets
     storm, placement = facts.placements.get(finding.directories[0]), facts.placements.get(parent)
-    if not finding.directories[0].startswith("/"):
-        return Refusal(Reason.NO_PATH, "its path is unknown")
-    if not parent:
-        return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory applies to the whole file system")
-    if evidence.metadata_targets < 2:
-        return Refusal(Reason.NOTHING_TO_DO, "the file system has one MDT, or their number is unknown")
+    yield Reason.NO_PATH, not finding.directories[0].startswith("/"), "its path is unknown"
+    yield Reason.ROOT_DIRECTORY, not parent, "the default of the root directory applies to the whole file system"
+    yield Reason.NOTHING_TO_DO, targets < 2, "the file system has one MDT, or their number is unknown"
     if storm is None or placement is None:
-        return Refusal(Reason.NO_LAYOUT, "its stripes over MDTs cannot be read")
-    if storm.stripes.stripe_count >= evidence.metadata_targets:
-        return Refusal(Reason.OTHER_LAYOUT, "the busy directory uses all MDTs already")
+        yield Reason.NO_LAYOUT, True, "its stripes over MDTs cannot be read"
+        return
+    yield Reason.OTHER_LAYOUT, storm.stripes.stripe_count >= targets, "the busy directory uses all MDTs already"
     if placement.default is not None and not placement.default.is_usual:
         default = " ".join(setdirstripe_arguments(placement.default))
-        return Refusal(Reason.OTHER_LAYOUT, f"it has a default striping of its own ({default}), which 'lfs mkdir' sets "
-                       "too; 'lfs setdirstripe -D -d' removes it")
-    for reason, applies, why in (
-        (Reason.OTHER_MOVER, placement.stripes.is_changing or storm.stripes.is_changing,
-         "it is being migrated or split"),
-        (Reason.OLD_RELEASE, situation.capacity.release < (2, 15),  # LU-13440
-         "this client or an MDT may be older than Lustre 2.15, where directories on all levels below would be striped"),
-        (Reason.NODES_UNKNOWN, evidence.nodes == 0,
-         "the number of nodes that work in the busy directory is unknown, and one node gains nothing from more MDTs"),
-        (Reason.NOT_WORTH, evidence.nodes == 1,
-         "one node works in the busy directory: its kernel creates one name at a time there, so more MDTs do not help"),
-        (Reason.NOT_WORTH, len(finding.directories) < 2,
-         "no other directory in it is used in the same way, so no new ones are expected"),
-        (Reason.NOT_WORTH, evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,
-         "few of the operations are creates, and opens share the directory lock"),
-        (Reason.NO_ROOM, len(facts.metadata) < evidence.metadata_targets, "the space of an MDT is unknown"),
-    ):
-        if applies:
-            return Refusal(reason, why)
-    fullest = max(facts.metadata.values(), key=lambda fill: fill.used)
-    if fullest.used > 1 - settings.min_free:
-        return Refusal(Reason.NO_ROOM, f"an MDT is {percent(fullest.used)} full")
-    return None
+        yield Reason.OTHER_LAYOUT, True, (f"it has a default striping of its own ({default}), which 'lfs mkdir' sets "
+                                          "too; 'lfs setdirstripe -D -d' removes it")
+    yield (Reason.OTHER_MOVER, placement.stripes.is_changing or storm.stripes.is_changing,
+           "it is being migrated or split")
+    yield Reason.OLD_RELEASE, situation.capacity.release < (2, 15), (  # LU-13440
+        "this client or an MDT may be older than Lustre 2.15, where directories on all levels below would be striped")
+    yield Reason.NODES_UNKNOWN, evidence.nodes == 0, (
+        "the number of nodes that work in the busy directory is unknown, and one node gains nothing from more MDTs")
+    yield Reason.NOT_WORTH, evidence.nodes == 1, (
+        "one node works in the busy directory: its kernel creates one name at a time there, so more MDTs do not help")
+    yield (Reason.NOT_WORTH, len(finding.directories) < 2,
+           "no other directory in it is used in the same way, so no new ones are expected")
+    yield (Reason.NOT_WORTH, evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,
+           "few of the operations are creates, and opens share the directory lock")
+    yield Reason.NO_ROOM, len(facts.metadata) < targets, "the space of an MDT is unknown"
+    fullest = max((fill.used for fill in facts.metadata.values()), default=0.0)
+    yield (Reason.NO_ROOM, fullest > 1 - situation.tables.of(DirectoryStriping).min_free,
+           f"an MDT is {percent(fullest)} full")
 
 
 def rate_below(directory: str, facts: Facts) -> float:

@@ -81,8 +81,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situation) -> Plan:
-    made = ((each.directory, enlarged(finding, evidence, each, situation)) for each in situation.activities)
-    return plan_of(step.about(where) if isinstance(step, Refusal) else step for where, step in made if step)
+    steps = ((each.directory, enlarged(finding, evidence, each, situation)) for each in situation.activities)
+    return plan_of(step.about(where) if isinstance(step, Refusal) else step for where, step in steps if step)
 
 
 def enlarged(finding: Finding, evidence: OutgrownComponentEvidence, activity: DirectoryActivity,

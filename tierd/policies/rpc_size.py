@@ -7,11 +7,11 @@ lacks memory to gather a full RPC. There is no finding if the files are as small
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
-from tierd.detect.groups import grouped
+from tierd.detect.groups import grouped, totals
 from tierd.detect.profile import Classes, is_small_io
 from tierd.detect.view import View, client_names, recently_seen, rpcs_saved, share_at, targets_of_pool, traffic
 from tierd.model import Advice, ClientLoad, Finding, RpcLoad
@@ -49,9 +49,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             continue
         _, pool, direction, why = subject
         limit = min(load.max_pages for _, load in pairs)
-        rpcs = sum(sum(load.pages.values()) for _, load in pairs)
-        mean = sum(mean_pages(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
-        at_limit = sum(share_at(load.max_pages, load.pages) * sum(load.pages.values()) for _, load in pairs) / rpcs
+        pages = totals(each for _, load in pairs for each in load.pages.items())
+        rpcs, mean, at_limit = sum(pages.values()), mean_pages(pages), share_at(limit, pages)
         size, most = binary_text(mean * PAGE_BYTES), binary_text(limit * PAGE_BYTES)
         where = client_names([client for client, _ in pairs])
         which = f"{direction} RPCs{f' to pool {quoted(pool)}' if pool else ''} on {where}"
@@ -62,18 +61,18 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             "rpcs": rpcs, "clients": len(pairs)}, subject=" ".join(subject), advice=advice)
 
 
-def mean_pages(load: RpcLoad) -> float:
+def mean_pages(sent: Mapping[int, float]) -> float:
     """Mean pages per RPC, from the upper bounds of the histogram.
 
-    >>> mean_pages(RpcLoad("osc", "hdd", "write", pages={1: 50, 256: 50}))
+    >>> mean_pages({1: 50, 256: 50})
     128.5
     """
-    sent = sum(load.pages.values())
-    return sum(pages * count for pages, count in load.pages.items()) / sent if sent else 0.0
+    rpcs = sum(sent.values())
+    return sum(pages * count for pages, count in sent.items()) / rpcs if rpcs else 0.0
 
 
 def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> str:
-    mean = mean_pages(load)
+    mean = mean_pages(load.pages)
     if not load.max_pages or sum(load.pages.values()) * mean * PAGE_BYTES < (
             settings.min_bytes_per_second * client.seconds):
         return ""

@@ -92,14 +92,13 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                    for target, load in job.by_target.items())
     # small writes that an accelerator absorbs count as writes to flash
     accelerated = accelerators(view.facts.disk_writes)
-    flash, found = view.flash, list[tuple[float, Finding]]()
     for job in jobs.values():
         small, whole = job.small_rpc_share(Classes().small_rpc_bytes), is_small_files(job, Classes())
         if (small < edge(settings.enter, view, POLICY.name, job.job)
                 or (job.files and job.total.bulk_operations / job.files <= RPCS_PER_FILE)):
             continue
         on_disk = {target: load for target, load in job.by_target.items()
-                   if target not in flash and load.bulk_operations and not absorbs(accelerated.get(target), load)}
+                   if target not in view.flash and load.bulk_operations and not absorbs(accelerated.get(target), load)}
         busiest = max((small * load.bulk_operations / job.seconds for target, load in on_disk.items()
                        if load.bulk_operations / job.seconds >= TARGET_SHARE * rates[target]), default=0.0)
         if busiest < settings.min_rpcs_per_second:
@@ -110,7 +109,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         places = directories(activities)
         clients = {nid for activity in activities for nid in activity.clients}  # one of those that have a file open
         pools = view.pools_of(places[0] if places else "/")
-        found.append((rate, POLICY.finding(
+        yield POLICY.finding(
             view, f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
             f"{count_of(len(on_disk), 'disk target')}, {percent(small)} of them small: {per_mib:.0f} operations per "
             "MiB; an efficient job needs about 1",
@@ -129,8 +128,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                        f"in {quoted(job.job)}",
                        f"up to {per_mib:.0f} times fewer operations for the same bytes"),
                 *(hints(job.job, job.mean_rpc_bytes, job.read_share, max(len(on_disk), 1))
-                  if not whole and max(len(clients), view.facts.job_nodes.get(job.job, 0)) > 1 else ())))))
-    yield from (finding for _, finding in sorted(found, key=lambda each: -each[0]))
+                  if not whole and max(len(clients), view.facts.job_nodes.get(job.job, 0)) > 1 else ())))
 
 
 def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation) -> Plan:
