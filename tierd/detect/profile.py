@@ -94,29 +94,25 @@ class Profile:
             return sum(count for upper, count in self.total.sizes.items() if upper <= small_bytes) / total
         return 1.0 if 0 < self.mean_rpc_bytes <= small_bytes else 0.0
 
+    def is_small_files(self, classes: Classes) -> bool:
+        """Whether the job steadily works on whole small files, with RPCs of any size."""
+        return (self.closing_share >= STEADY_SHARE and self.total.moved_bytes > 0 and self.files >= MIN_FILES
+                and self.bytes_per_file <= classes.small_file_bytes)
 
-def is_small_files(profile: Profile, classes: Classes) -> bool:
-    """Whether the job steadily works on whole small files, with RPCs of any size."""
-    return (profile.closing_share >= STEADY_SHARE and profile.total.moved_bytes > 0 and profile.files >= MIN_FILES
-            and profile.bytes_per_file <= classes.small_file_bytes)
+    def is_small_io(self, classes: Classes) -> bool:
+        return self.small_rpc_share(classes.small_rpc_bytes) >= SMALL_SHARE
 
+    def is_stream(self, classes: Classes) -> bool:
+        """Whether the job moves large files in large RPCs."""
+        return self.mean_rpc_bytes >= classes.stream_rpc_bytes and not self.is_small_files(classes)
 
-def is_small_io(profile: Profile, classes: Classes) -> bool:
-    return profile.small_rpc_share(classes.small_rpc_bytes) >= SMALL_SHARE
+    def is_in_between(self, classes: Classes) -> bool:
+        """Whether the RPCs are too large for small I/O and too small for a stream, such as 128 KiB.
 
-
-def is_stream(profile: Profile, classes: Classes) -> bool:
-    """Whether the job moves large files in large RPCs."""
-    return profile.mean_rpc_bytes >= classes.stream_rpc_bytes and not is_small_files(profile, classes)
-
-
-def is_in_between(profile: Profile, classes: Classes) -> bool:
-    """Whether the RPCs are too large for small I/O and too small for a stream, such as 128 KiB.
-
-    They may cost seeks like small I/O, or be a stream over short stripes. The counters do not show which.
-    """
-    return (0 < profile.mean_rpc_bytes < classes.stream_rpc_bytes
-            and not is_small_files(profile, classes) and not is_small_io(profile, classes))
+        They may cost seeks like small I/O, or be a stream over short stripes. The counters do not show which.
+        """
+        return (0 < self.mean_rpc_bytes < classes.stream_rpc_bytes
+                and not self.is_small_files(classes) and not self.is_small_io(classes))
 
 
 def profiles(windows: Sequence[Window], jobs: Collection[str] | None = None) -> dict[str, Profile]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from tierd.detect.accelerators import Accelerator
 from tierd.detect.attribution import directories
@@ -73,19 +73,14 @@ class View:
         return self.memory[seconds]
 
 
-@dataclass(frozen=True, slots=True)
-class JobTraffic:
+class JobTraffic(NamedTuple):
     """Bytes and RPCs of one job to some targets, in one direction."""
 
     job: Profile
     moved_bytes: float
     rpcs: float
-
-    @property
-    def bytes_per_file(self) -> float:
-        """Mean bytes per opened file, which limit the size of a request. Infinite for a job that opens no file."""
-        files = max(self.job.opens, self.job.closes, self.job.creates)
-        return self.moved_bytes / files if files else float("inf")
+    bytes_per_file: float
+    """Mean bytes per opened file, which limit the size of a request. Infinite for a job that opens no file."""
 
 
 def traffic(jobs: Mapping[str, Profile], targets: Collection[str], direction: str) -> Iterator[JobTraffic]:
@@ -94,8 +89,9 @@ def traffic(jobs: Mapping[str, Profile], targets: Collection[str], direction: st
         loads = [load for target, load in job.by_target.items() if target in targets]
         moved = sum(load.read_bytes if direction == "read" else load.write_bytes for load in loads)
         rpcs = sum(load.reads if direction == "read" else load.writes for load in loads)
+        files = max(job.opens, job.closes, job.creates)
         if moved and rpcs:
-            yield JobTraffic(job, moved, rpcs)
+            yield JobTraffic(job, moved, rpcs, moved / files if files else float("inf"))
 
 
 def sizes_read(view: View, of: str = "") -> Mapping[str, float]:

@@ -15,7 +15,7 @@ and the target would be full again. If a job loses, or the fill hardly changes, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -24,7 +24,7 @@ from tierd.acts import Verdict
 from tierd.decide.plans import RETRY_SECONDS, Plan, move
 from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, ost_index, osts_of, relocate
 from tierd.detect.groups import grouped
-from tierd.detect.profile import Classes, is_small_files
+from tierd.detect.profile import Classes
 from tierd.detect.view import View, room_on
 from tierd.model import Action, Advice, Evidence, Finding, JobLoad, StoredFile, Table
 from tierd.policies.protocol import Common, MoveRun, Policy, Situation, Tables, Walk, edge
@@ -153,7 +153,7 @@ def load_findings(pool: str, members: Sequence[str], loads: Mapping[str, Sequenc
             load.operations for load in loads[busiest])
         job, profile = most.job, view.profiles()[most.job]
         in_pool = sum(profile.by_target[member].moved_bytes for member in members if member in profile.by_target)
-        spread = most.moved_bytes >= 0.5 * in_pool > 0 and not is_small_files(profile, Classes())
+        spread = most.moved_bytes >= 0.5 * in_pool > 0 and not profile.is_small_files(Classes())
         shown, instead = ((rate_text(rate), rate_text(others)) if of == "moved_bytes" else
                           (f"{rate:.0f} operations/s", f"{others:.0f} operations/s"))
         yield POLICY.finding(
@@ -234,34 +234,27 @@ def order(file: StoredFile, donors: set[int]) -> tuple[float, int, float, str]:
     return -round(freed, 2), -file.size_bytes.bit_length(), file.read_at, file.path
 
 
-def slowed_by_moves(finding: Finding, pool: Collection[str], run: MoveRun) -> Mapping[str, float]:
-    """Steady jobs on the targets of the pool that lost throughput since moves began, with their loss.
-
-    They are compared with the time just before, and with jobs on other targets. Later than ``moving_seconds`` after
-    that, a loss may have any cause.
-    """
-    settings = run.settings
-    since = run.begun_at + settings.settle_seconds
-    if not since + settings.harm_seconds <= run.now <= run.begun_at + settings.moving_seconds:
-        return {}
-    before = [w for w in run.windows if run.begun_at - settings.judge_seconds <= w.start and w.end <= run.begun_at]
-    later = [w for w in run.windows if w.start >= max(since, run.now - settings.judge_seconds)
-             and w.conditions.keys().isdisjoint(pool)]
-    return harmed_by(before, later, finding, set(pool), set(), settings=settings, operations=False)[1]
-
-
 def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement | None:
-    """It helped if the difference of the fill is smaller by ``min_gain`` of what it was, and no job lost throughput."""
+    """It helped if the difference of the fill is smaller by ``min_gain`` of what it was, and no job lost throughput.
+
+    While files move, steady jobs on the targets of the pool are compared with the time just before, and with jobs on
+    other targets. Later than ``moving_seconds`` after that, a loss may have any cause.
+    """
     facts, settings, target = run.facts, run.settings, finding.targets[0]
     pool = facts.pools.get(facts.pool_of(target), ())
     rest = [facts.fill[other].used for other in pool
             if other != target and other in facts.fill and other not in facts.closed]
-    slowed = slowed_by_moves(finding, pool, run) if run.moving else {}
+    since, slowed = run.begun_at + settings.settle_seconds, dict[str, float]()
+    if run.moving and since + settings.harm_seconds <= run.now <= run.begun_at + settings.moving_seconds:
+        before = [w for w in run.windows if run.begun_at - settings.judge_seconds <= w.start and w.end <= run.begun_at]
+        later = [w for w in run.windows if w.start >= max(since, run.now - settings.judge_seconds)
+                 and w.conditions.keys().isdisjoint(pool)]
+        _, slowed = harmed_by(before, later, finding, set(pool), set(), settings=settings, operations=False)
     if not rest or target not in facts.fill or (run.moving and not slowed):
         return None
     used, others = facts.fill[target].used, median(rest)
-    before, after = abs(evidence.used_share - evidence.others_used_share), abs(used - others)
-    share = 1 - after / before if before else 0.0
+    apart = abs(evidence.used_share - evidence.others_used_share)
+    share = 1 - abs(used - others) / apart if apart else 0.0
     again = f"the files stay, and tierd tries again in {settings.cooldown_seconds / 3600:g} h"
     if slowed:
         verdict = Verdict.HARMED_OTHERS

@@ -17,7 +17,7 @@ from tierd.decide import plans, sizing
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.accelerators import all_absorbed
 from tierd.detect.interference import Loss
-from tierd.detect.profile import Profile, is_in_between, is_small_files
+from tierd.detect.profile import Profile
 from tierd.detect.view import SlowdownSettings, SlowdownView, slowdown_numbers, slower
 from tierd.model import Action, Advice, DirectoryActivity, Finding, SlowdownEvidence
 from tierd.policies.protocol import JudgedBy, Policy, Situation, Use
@@ -63,7 +63,7 @@ def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Find
     for loss, victim, suspect, targets in view.found(view.losses, POLICY.name, settings):
         shared = tuple(target for target in targets if target in suspect.by_target) or targets
         taken = [view.device_time[target].device_time(suspect.job) for target in shared if target in view.device_time]
-        files = is_small_files(suspect, settings.classes)
+        files = suspect.is_small_files(settings.classes)
         own, theirs = operations_on(shared, suspect), operations_on(shared, view.profiles.get(victim))
         evidence = NoisyNeighbourEvidence(
             **slowdown_numbers(loss, settings),
@@ -78,7 +78,7 @@ def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Find
             device_time_share=fmean(each.share for each in taken) if taken else None,
             device_time_share_error=fmean(each.error for each in taken) if taken else None,
             learnt_windows=view.remembered.get(victim))
-        unclear = is_in_between(suspect, settings.classes)
+        unclear = suspect.is_in_between(settings.classes)
         absorbed = not unclear and all_absorbed(view.accelerators, suspect.by_target, shared)
         yield Finding(
             POLICY.name, view.now, suspect.job, victim, shared, sentence(victim, loss, suspect, settings), evidence,
@@ -102,7 +102,7 @@ CARRIED = {
 
 def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettings) -> str:
     work = (f"accesses files {suspect.files / suspect.seconds:.0f} times/s, {binary_text(suspect.bytes_per_file)} each,"
-            if is_small_files(suspect, settings.classes) else
+            if suspect.is_small_files(settings.classes) else
             f"sends {suspect.total.bulk_operations / suspect.seconds:.0f} RPCs/s of "
             f"{binary_text(suspect.mean_rpc_bytes)}")
     low, high = loss.interval

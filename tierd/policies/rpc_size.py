@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
 from tierd.detect.groups import grouped, totals
-from tierd.detect.profile import Classes, is_small_io
+from tierd.detect.profile import Classes
 from tierd.detect.view import View, client_names, recently_seen, rpcs_saved, share_at, targets_of_pool, traffic
 from tierd.model import Advice, ClientLoad, Finding, RpcLoad
 from tierd.policies.protocol import Common, Policy, edge
@@ -104,7 +104,7 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_pages_per_rpc={wanted // MIB}M", where,
                      "fewer and larger RPCs, fewer seeks on disks; each RPC in flight uses more memory on servers")
     elif direction == "write":
-        if not parts or any(not is_small_io(part.job, Classes()) for part in parts):
+        if not parts or any(not part.job.is_small_io(Classes()) for part in parts):
             yield Advice(f"lctl set_param osc.{fsname}-OST*.max_dirty_mb=MEGABYTES", where,
                          "with 4 times max_rpcs_in_flight times the size of an RPC, a client can gather full RPCs")
         yield Advice("write whole stripes, do not fsync after each record, use a stripe size of at least one RPC",

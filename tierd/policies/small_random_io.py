@@ -25,7 +25,7 @@ from tierd.detect.accelerators import absorbs, accelerators
 from tierd.detect.attribution import directories
 from tierd.detect.groups import grouped, totals
 from tierd.detect.hints import hints
-from tierd.detect.profile import Classes, is_small_files
+from tierd.detect.profile import Classes
 from tierd.detect.view import LATEST_SECONDS, View, has_free_space
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
@@ -93,7 +93,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     # small writes that an accelerator absorbs count as writes to flash
     accelerated = accelerators(view.facts.disk_writes)
     for job in jobs.values():
-        small, whole = job.small_rpc_share(Classes().small_rpc_bytes), is_small_files(job, Classes())
+        small, whole = job.small_rpc_share(Classes().small_rpc_bytes), job.is_small_files(Classes())
         if (small < edge(settings.enter, view, POLICY.name, job.job)
                 or (job.files and job.total.bulk_operations / job.files <= RPCS_PER_FILE)):
             continue

@@ -7,7 +7,7 @@ costs almost nothing. If the release counts entries (2.16 and newer), the missed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tierd.advised import GOOD_STATAHEAD_HITS, STATAHEAD_BATCH
@@ -36,9 +36,28 @@ class Settings(Common):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
-        seen = counted(clients)
-        words, advice = (unbatched if why == UNBATCHED else wasted)(fsname, clients, seen)
-        yield POLICY.finding(view, f"{words} on {client_names(clients)}", {**seen, "clients": len(clients)},
+        started, wrong, hits, misses = counted(clients).values()
+        every, where = hits + misses, f"on {client_names(clients)}"
+        setting = f"lctl set_param llite.{fsname}-*.statahead"
+        if why == UNBATCHED:
+            words = (f"statahead fetched {every:.0f} entries one by one, {percent(hits / every)} of them were used: "
+                     "statahead_batch_max is off")
+            advice = [Advice(f"{setting}_batch_max={STATAHEAD_BATCH}", where,
+                             "ls -l and find take about half the time: getattr of a million files took 10.1 s without "
+                             "batches, 5.4 s with them (DDN 2022). A server before 2.16 still answers one by one")]
+        else:
+            entries = f"; {misses:.0f} of {every:.0f} entries were missed" if every else ""
+            words = (f"{wrong:.0f} of {started:.0f} statahead threads stopped because of a low hit rate{entries} "
+                     f"({percent(waste(started, wrong, hits, misses))}),")
+            most = max(client.statahead_max for client in clients)
+            less = max(most / 4, 8)
+            advice = [] if 0 < most <= less else [Advice(
+                f"{setting}_max={less if most else 32:.0f}", where,
+                "fewer useless requests to the MDT; listings with a good hit rate become slightly slower")]
+            advice.append(Advice(f"{setting}_max=0", f"{where}, if that does not help", "disables statahead; ls -l of "
+                                 "a large directory then sends one request after another"))
+        yield POLICY.finding(view, f"{words} {where}", {"started": started, "wrong": wrong, "hits": hits,
+                                                        "misses": misses, "clients": len(clients)},
                              subject=f"{fsname}: {why}", advice=advice)
 
 
@@ -58,31 +77,6 @@ def counted(clients: Sequence[ClientLoad]) -> dict[str, float]:
     """Events, summed over the clients: threads, and entries where the release counts them."""
     return {name: sum(client.statahead.get(name, 0.0) for client in clients)
             for name in ("started", "wrong", "hits", "misses")}
-
-
-def wasted(fsname: str, clients: Sequence[ClientLoad], seen: Mapping[str, float]) -> tuple[str, tuple[Advice, ...]]:
-    started, wrong, hits, misses = seen.values()
-    entries = f"; {misses:.0f} of {hits + misses:.0f} entries were missed" if hits + misses else ""
-    most = max(client.statahead_max for client in clients)
-    less = max(most / 4, 8)
-    where, command = f"on {client_names(clients)}", f"lctl set_param llite.{fsname}-*.statahead_max"
-    fewer = Advice(f"{command}={less if most else 32:.0f}", where,
-                   "fewer useless requests to the MDT; listings with a good hit rate become slightly slower")
-    words = (f"{wrong:.0f} of {started:.0f} statahead threads stopped because of a low hit rate{entries} "
-             f"({percent(waste(started, wrong, hits, misses))}),")
-    return words, (*(() if 0 < most <= less else (fewer,)),
-                   Advice(f"{command}=0", f"{where}, if that does not help", "disables statahead; ls -l of a large "
-                          "directory then sends one request after another"))
-
-
-def unbatched(fsname: str, clients: Sequence[ClientLoad], seen: Mapping[str, float]) -> tuple[str, tuple[Advice, ...]]:
-    hits, every = seen["hits"], seen["hits"] + seen["misses"]
-    words = (f"statahead fetched {every:.0f} entries one by one, {percent(hits / every)} of them were used: "
-             "statahead_batch_max is off")
-    return words, (Advice(f"lctl set_param llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}",
-                          f"on {client_names(clients)}", "ls -l and find take about half the time: getattr of a "
-                          "million files took 10.1 s without batches, 5.4 s with them (DDN 2022). A server before 2.16 "
-                          "still answers one by one"),)
 
 
 def waste(started: float, wrong: float, hits: float, misses: float) -> float:

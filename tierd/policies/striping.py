@@ -19,7 +19,7 @@ from tierd.decide import plans, restripe
 from tierd.decide.plans import Plan
 from tierd.decide.restripe import Restripe
 from tierd.detect.groups import grouped
-from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
+from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Advice, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
@@ -78,7 +78,7 @@ class StripingEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     jobs = view.profiles(LATEST_SECONDS)
-    small = {job.job for job in jobs.values() if is_small_files(job, Classes())}
+    small = {job.job for job in jobs.values() if job.is_small_files(Classes())}
     for activity in view.facts.directories:
         layout = view.facts.default_layouts.get(activity.directory)
         if (activity.job not in small or activity.creates < MIN_FILES or not layout or layout.components[0].on_mdt
@@ -95,7 +95,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     moved = grouped((target, load.moved_bytes / job.seconds) for job in jobs.values()
                     for target, load in job.by_target.items())
     for job in jobs.values():
-        if is_stream(job, Classes()):
+        if job.is_stream(Classes()):
             yield from _single_target_stream(job, view, settings, moved)
         elif job.job in small and all(len(moved[target]) == 1 for target in job.by_target):  # not those of others
             yield from _scattered_small_files(job, view)

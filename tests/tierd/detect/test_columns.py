@@ -18,16 +18,7 @@ from tierd.detect.columns import (
     recent_work,
     window_columns,
 )
-from tierd.detect.profile import (
-    SMALL_SHARE,
-    Classes,
-    Profile,
-    is_in_between,
-    is_small_files,
-    is_small_io,
-    is_stream,
-    profiles,
-)
+from tierd.detect.profile import SMALL_SHARE, Classes, Profile, profiles
 from tierd.loads import Names
 from tierd.model import Facts, JobLoad, NamespaceLoad, Window
 
@@ -82,10 +73,10 @@ def test_kinds_of_jobs_are_those_of_their_profiles(windows: list[Window]) -> Non
         if job in newest and turned_to_small_io(newest[job]):
             assert kinds.suspect[number]
             continue
-        assert kinds.stream[number] == is_stream(profile, CLASSES)
-        files, small_io = is_small_files(profile, CLASSES), is_small_io(profile, CLASSES)
-        assert kinds.suspect[number] == ((files or small_io or is_in_between(profile, CLASSES))
-                                         and not is_stream(profile, CLASSES))
+        assert kinds.stream[number] == profile.is_stream(CLASSES)
+        files, small_io = profile.is_small_files(CLASSES), profile.is_small_io(CLASSES)
+        assert kinds.suspect[number] == ((files or small_io or profile.is_in_between(CLASSES))
+                                         and not profile.is_stream(CLASSES))
         assert kinds.waits_for_commits[number] == (
             small_io and not files and profile.mean_rpc_bytes < CLASSES.stream_rpc_bytes)
 

@@ -247,8 +247,8 @@ def test_no_more_rpcs_are_saved_than_sent_and_none_of_small_files(jobs: list[tup
     for number, (files, per_file, size) in enumerate(jobs):
         loads, names = reads_whole(f"j.{number}", files / 30, size)
         (job,) = profiles(halves((loads, names), count=1)).values()
-        parts.append(JobTraffic(job, float(files * size), float(files * per_file)))
-        small.append(JobTraffic(job, float(files * size), float(files)))
+        parts.append(JobTraffic(job, float(files * size), float(files * per_file), float(size)))
+        small.append(JobTraffic(job, float(files * size), float(files), float(size)))
     saved = rpcs_saved(parts, rpc)
     assert saved is None if not jobs else 0 <= saved < 1  # type: ignore[operator] # checked before
     assert not small or rpcs_saved(small, float(1 << 30)) == pytest.approx(0, abs=1e-9)
