@@ -52,10 +52,7 @@ class DaemonExecutor(Executor):
                 future, call = self._waiting.popleft()
             if future.set_running_or_notify_cancel():
                 try:
-                    result = call()
+                    future.set_result(call())
                 except BaseException as error:  # noqa: BLE001 -- it is raised where the result is read
                     future.set_exception(error)
-                else:
-                    future.set_result(result)
-                    del result
             del future, call  # the thread must not keep references while it waits for the lock

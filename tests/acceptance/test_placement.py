@@ -96,8 +96,7 @@ def test_a_file_that_is_open_for_writing_does_not_go_to_the_mdt(site: Site, engi
 
 
 @on_mdts
-def test_data_on_the_mdt_as_a_default_and_its_undo(site: Site, engine: Mover, directory: Path,
-                                                   tmp_path: Path) -> None:
+def test_data_on_the_mdt_as_a_default_and_its_undo(site: Site, engine: Mover, directory: Path, tmp_path: Path) -> None:
     at = Tierd(site, engine, tmp_path)
     before = site.filesystem.layout(site.name(directory))
     assert at.set_default(directory, on_mdt(site)).result == Outcome.DONE

@@ -134,10 +134,8 @@ def status_lines(answer: answers.StatusAnswer | answers.StandbyAnswer) -> list[s
                      "needs")
     elif (not answer.device_time and answer.looking_since
           and answer.time - answer.looking_since < answer.history_seconds):
-        lines.append(
-            f"learning: observing since {time_text(answer.looking_since)}; until a stream runs, the cost of "
-            "operations on the targets is unknown and no aggressor is found"
-        )
+        lines.append(f"learning: observing since {time_text(answer.looking_since)}; until a stream runs, the cost of "
+                     "operations on the targets is unknown and no aggressor is found")
     lines += case_lines(answer)
     lines += [f"drain of {target}: {answers.DRAIN_STATES[phase]} (tierctl drain-target)"
               for target, phase in answer.drains.items()]

@@ -225,16 +225,14 @@ class Daemon:
             while self.may_begin and self.remediations.set_defaults():
                 pass
 
-    def move(self, seconds: float) -> int:
-        """Move files for this time, within the budget. Returns how many moves ended."""
-        moved = 0
+    def move(self, seconds: float) -> None:
+        """Move files for this time, within the budget."""
         with self._log_filesystem_errors("moves"):
-            moved = self.remediations.moves_ended(self._gate.attend())  # of movers on other nodes
+            self.remediations.moves_ended(self._gate.attend())  # of movers on other nodes
             # files that a person named need no records
             if self.may_begin:
-                moved += self.remediations.moves_ended(
+                self.remediations.moves_ended(
                     self._gate.pump(self._clock.now() + seconds, requests_only="changelog" in self.faults))
-        return moved
 
     def judge(self) -> None:
         """Judge acts, and undo those with a bad verdict. This runs outside of maintenance windows too."""

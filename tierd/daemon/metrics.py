@@ -353,8 +353,7 @@ def last_event_metric(daemon: Daemon) -> Metric:
             "dry-run": max(acts.last.get((kind, Outcome.DRY_RUN), 0.0) for kind in carried_out),
             "failure": max(acts.last.get((kind, Outcome.FAILED), 0.0) for kind in carried_out),
             "undo": daemon.parts.undo.undone_at,
-            "verdict": done.judged_at,
-        })
+            "verdict": done.judged_at})
 
 
 @dataclass(frozen=True)

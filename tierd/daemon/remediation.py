@@ -644,10 +644,10 @@ class Remediations:
             case = self._store.get(key)
             return None if case is None or case.abandoned or case.departed else case.layout_in(directory)
 
-    def moves_ended(self, outcomes: Sequence[CompletedAct]) -> int:
-        """Log outcomes, and note them in their remediations. Returns how many there are."""
+    def moves_ended(self, outcomes: Sequence[CompletedAct]) -> None:
+        """Log outcomes, and note them in their remediations."""
         if not outcomes:
-            return 0
+            return
         self._log.all(log.moved_sentences(outcomes, self._gate.waiting))
         with self._lock:
             for key in {o.action.finding for o in outcomes}:
@@ -656,7 +656,6 @@ class Remediations:
         if self._gate.operating_state.paused:
             log.logger.error("STOPPED moving: %s; find the cause, then tierctl resume",
                              self._gate.operating_state.paused)
-        return len(outcomes)
 
     def _were_moved(self, case: Remediation, outcomes: Sequence[CompletedAct]) -> None:
         case.moves.update(o.result for o in outcomes if o.entry)

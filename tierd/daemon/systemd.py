@@ -14,7 +14,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 log = logging.getLogger("tierd.daemon")
 
@@ -31,11 +31,8 @@ class Notifier:
         if not self._address:
             return
         message = "\n".join(f"{name}={value}" for name, value in states.items())
-        try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
-                to.sendto(message.encode(), self._address)
-        except OSError:
-            return
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+            to.sendto(message.encode(), self._address)
 
 
 BEAT_SECONDS = 5.0

@@ -55,8 +55,7 @@ class TapeFacts:
             directories=directories, directory_seconds=seconds, latest_directories=latest,
             latest_seconds=latest_seconds, metadata_targets=len(tree.devices("mdt")),
             default_layouts=self._tape.layouts_of(d.directory for d in directories),
-            shared_files=tuple(self._table.shared_files),
-        )
+            shared_files=tuple(self._table.shared_files))
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,8 +135,7 @@ _BYTES = {"lustre_job_read_bytes_total": "read_bytes", "lustre_job_write_bytes_t
 _SERVICE_FIELDS = {
     "lustre_service_threads_started": "threads", "lustre_service_threads_max": "threads_max",
     "lustre_service_requests_total": "requests", "lustre_service_request_wait_seconds_total": "wait_usec",
-    "lustre_service_active_at_start_total": "active",
-}
+    "lustre_service_active_at_start_total": "active"}
 """Families of a service, and the field of ``ServiceCounters`` for each."""
 
 

@@ -100,8 +100,7 @@ def runs_to_json(known: KnownRuns) -> str:
     ({}, {})
     """
     return json.dumps([[directory, user, runs.file.job, runs.file.path, runs.file.openers, runs.runs, runs.seconds,
-                        runs.ended_at]
-                       for (directory, user), runs in known.items()])
+                        runs.ended_at] for (directory, user), runs in known.items()])
 
 
 def runs_from_json(text: str) -> KnownRuns:

@@ -196,9 +196,8 @@ def one_line(words: str) -> str:
 class HttpClient:
     """Sends requests to servers with one set of credentials."""
 
-    def __init__(
-        self, access: ServerAccess, timeout_seconds: float, environment: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, access: ServerAccess, timeout_seconds: float,
+                 environment: Mapping[str, str] | None = None) -> None:
         self._access = access
         self._timeout_seconds = timeout_seconds
         self._environment = os.environ if environment is None else environment

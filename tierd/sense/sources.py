@@ -64,9 +64,8 @@ def query_api(sense: SenseSettings, fsname: str, clock: Clock, environment: Mapp
     return QueryApi(sense.prometheus, fsname, clock, client, timeout_seconds, skew_seconds=sense.skew_seconds)
 
 
-def counter_source(
-    sense: SenseSettings, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str]
-) -> ReadCounters:
+def counter_source(sense: SenseSettings, fsname: str, tree: Tree, clock: Clock,
+                   environment: Mapping[str, str]) -> ReadCounters:
     """The configured source of counters: Prometheus, else exporters, else this node. Raises OSError."""
     if sense.prometheus.url:
         return PrometheusCounters(query_api(sense, fsname, clock, environment, sense.wait_seconds), sense.stale_seconds)

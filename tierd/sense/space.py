@@ -34,8 +34,7 @@ def capacity(filesystem: Filesystem, closed: Collection[str] = ()) -> Capacity:
         {pool: sum(space[t].avail_bytes for t in targets if t in space) for pool, targets in pools.items()}, {},
         fill={target: TargetFill(room.size_bytes, room.avail_bytes) for target, room in space.items()},
         closed={pool: found for pool, members in every.items()
-                if (found := tuple(target for target in members if target in closed))},
-    )
+                if (found := tuple(target for target in members if target in closed))})
 
 
 def default_layouts(filesystem: Filesystem, directories: Iterable[str],

@@ -27,8 +27,7 @@ from lustre.unpack import unpack
 NEEDED = re.compile(
     r"/job_stats$|/pools/|/(obdfilter|mdt)/[^/]+/(degraded|recovery_status|kbytes\w+)$|^changelog-"
     r"|/llite/[^/]+/(read_ahead_stats|statahead_stats|max_read_ahead(_per_file)?_mb|statahead_max)$"
-    r"|/(osc|mdc)/[^/]+/(rpc_stats|max_(mod_)?rpcs_in_flight|max_pages_per_rpc)$"
-)
+    r"|/(osc|mdc)/[^/]+/(rpc_stats|max_(mod_)?rpcs_in_flight|max_pages_per_rpc)$")
 """Names of the files a replay reads; the others are not unpacked."""
 
 
@@ -129,5 +128,4 @@ def assemble(folder: Path, meta: dict[str, Any]) -> Tape:
         str(meta.get("name", folder.name)), str(meta.get("fsname", "lustre")),
         tuple(t for t, _ in snapshots),
         tuple(Tree(Roots.of(root / "proc", root / "sys")) for _, root in snapshots),
-        tuple(records), undecoded_bytes=left, paths=paths, layouts=layouts,
-    )
+        tuple(records), undecoded_bytes=left, paths=paths, layouts=layouts)

@@ -127,8 +127,7 @@ class Movers:
         connection = Connection(settings.cluster, "mover")
         while not self._end.is_set():
             clock = SystemClock()
-            mover = Mover(name, name, connection, Names(fs), lustre, folder, settings,
-                          clock, fault=self._fault)
+            mover = Mover(name, name, connection, Names(fs), lustre, folder, settings, clock, fault=self._fault)
             try:
                 while not self._end.is_set():
                     try:

@@ -70,7 +70,9 @@ def test_queued_acts_wait_whatever_holds_them_back(reading: Site, why: str) -> N
     else:
         daemon._seen = None if why == "blind" else daemon._seen
         daemon.log.fault(why, "of this test")
-    assert (daemon.may_begin, daemon.move(5.0), daemon._allowed()) == (why == "changelog", 0, not verdicts_too)
+    gate, waiting = reading.service.gate, reading.service.gate.waiting
+    daemon.move(5.0)
+    assert (daemon.may_begin, gate.waiting, daemon._allowed()) == (why == "changelog", waiting, not verdicts_too)
     word = "PAUSED" if why in {"pause", "pause file"} else "CANNOT ACT"
     assert reading.shown("status").startswith(f"{word}: ")
     assert f">{word}</span>" in reading.fetched("/")[1]

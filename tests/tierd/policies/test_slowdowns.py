@@ -37,8 +37,7 @@ SEEN = [window(0, stream("s.1", 44), small_files("m.2", 20), small_io("f.3", 40)
 LOSS = Loss(0, (1,), (0, 1, 2, 3), 44e6, 0.4, 0.1, Carrier.ARRIVAL, 30.0)
 
 
-def view(*losses: Loss, rivals: Sequence[Loss] = (), active: Iterable[tuple[str, str, str]] = (),
-         ) -> SlowdownView:
+def view(*losses: Loss, rivals: Sequence[Loss] = (), active: Iterable[tuple[str, str, str]] = ()) -> SlowdownView:
     return SlowdownView(100.0, losses, rivals, JOBS, TARGETS, profiles(SEEN), {*active}, {}, {}, {})
 
 

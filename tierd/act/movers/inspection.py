@@ -260,9 +260,8 @@ EngineCheck = Callable[[Move, FileFacts], Refusal | None]
 """Further check of one engine. Raises ValueError for a layout that the engine cannot request."""
 
 
-def facts_before(
-    calls: Calls, move: Move, batch: DestinationState, also: EngineCheck, *, take: bool = True
-) -> FileFacts | MoveOutcome:
+def facts_before(calls: Calls, move: Move, batch: DestinationState, also: EngineCheck, *,
+                 take: bool = True) -> FileFacts | MoveOutcome:
     """Facts of a file that may be moved; otherwise the outcome, with nothing attempted. ``take`` False reserves no
     room: the file will be examined again.
     """
@@ -277,9 +276,8 @@ def facts_before(
         return MoveOutcome(move, MoveResult.REFUSED, "wanted-layout", str(error))
 
 
-def refusal_before(
-    move: Move, facts: FileFacts, batch: DestinationState, also: EngineCheck, *, take: bool = True
-) -> MoveOutcome | None:
+def refusal_before(move: Move, facts: FileFacts, batch: DestinationState, also: EngineCheck, *,
+                   take: bool = True) -> MoveOutcome | None:
     """The outcome for a file that must not be moved. None if it may be moved; its room is then reserved. Raises
     OSError, and ValueError for a layout that the engine cannot request.
     """

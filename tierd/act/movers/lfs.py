@@ -75,9 +75,8 @@ def works_on(fids: Collection[str], proc: Path = Path("/proc")) -> bool:
     return False
 
 
-def command_runner(
-    timeout_seconds: float, more: Mapping[str, str] | None = None, before: Sequence[str] = ()
-) -> CommandRunner:
+def command_runner(timeout_seconds: float, more: Mapping[str, str] | None = None,
+                   before: Sequence[str] = ()) -> CommandRunner:
     """Returns a runner that kills commands after a timeout, and waits for their end: one that hangs in the kernel may
     still exchange layouts, so that its files stay under way. A killed ``lfs migrate`` leaves every file whole. ``more``
     is added to the environment, ``before`` is a prefix of each command.

@@ -94,9 +94,8 @@ class Mover(Protocol):
         """Examine files as before a move, and move none. The outcome is ``MOVABLE``, or that of a move not begun."""
 
 
-def outcome_of_each(
-    call: Callable[[Sequence[Move]], Iterator[MoveOutcome]], moves: Sequence[Move]
-) -> Iterator[MoveOutcome]:
+def outcome_of_each(call: Callable[[Sequence[Move]], Iterator[MoveOutcome]],
+                    moves: Sequence[Move]) -> Iterator[MoveOutcome]:
     """Move or examine files: one outcome for each, whatever error ends the engine itself."""
     left = {move.path: move for move in moves}
     why = "the mover did not report an outcome"

@@ -49,8 +49,7 @@ def _profiles(subject: str, kind: str, instances: Sequence[Instance]) -> Iterato
             why="The profile sets threads, connections and requests in flight together.",
             expect="" if state is not State.NOTE else "More IOPS of each OST, for more memory and processor time.",
             command="" if state is not State.NOTE else
-            f"scli --set_performance_parameters --all_{kind.lower()} --apply_to_mdm --profile high_performance",
-        )
+            f"scli --set_performance_parameters --all_{kind.lower()} --apply_to_mdm --profile high_performance")
 
 
 def _tunable(subject: str, kind: str, name: str, value: int, instances: Sequence[Instance]) -> Line:

@@ -337,8 +337,7 @@ def system_of(instances: Mapping[str, Sequence[Json]], numbers: Mapping[str, Map
         name_of(whole), text_of(cluster.get("clusterState")), count_of_json(cluster.get("goodNodesNum")),
         count_of_json(cluster.get("goodReplicasNum")), tuple(pools.values()), volumes=tuple(volumes),
         data_servers=tuple([instance_of(one, "Sds") for one in instances.get("Sds", ())]),
-        data_clients=tuple([instance_of(one, "Sdc") for one in instances.get("Sdc", ())]), devices=dict(devices),
-    )
+        data_clients=tuple([instance_of(one, "Sdc") for one in instances.get("Sdc", ())]), devices=dict(devices))
 
 
 # -- Requests.

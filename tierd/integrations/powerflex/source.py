@@ -60,9 +60,8 @@ def work_of(pool: StoragePool, min_bytes_per_second: float) -> StorageWork | Non
 class PowerFlex(Source):
     """The gateway as a source. It is read in a thread of its own, so that nothing waits for it."""
 
-    def __init__(
-        self, settings: PowerFlexSettings, fsname: str, gateway: Gateway, clock: Clock, executor: Executor
-    ) -> None:
+    def __init__(self, settings: PowerFlexSettings, fsname: str, gateway: Gateway, clock: Clock,
+                 executor: Executor) -> None:
         self.settings = settings
         self.gateway = gateway
         self.system: PowerFlexSystem | None = None

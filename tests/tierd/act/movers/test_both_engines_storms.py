@@ -36,10 +36,7 @@ def touch_back(world: Both) -> None:
     world.node.ctime_ns = world.lustre.tick()
 
 
-REMOVERS: dict[str, Act] = {
-    "unlink": lambda world: world.lustre.unlink("/a"),
-    "replace": replace,
-}
+REMOVERS: dict[str, Act] = {"unlink": lambda world: world.lustre.unlink("/a"), "replace": replace}
 WRITERS: dict[str, Act] = {
     "cut": lambda world: world.lustre.truncate_name("/a", 7),
     "empty": lambda world: world.lustre.truncate_name("/a", 0),
