@@ -121,8 +121,7 @@ class CheckedReadings(Checked[Callable[[], Reading]]):
         self._problem = ""
         self._last = reading.time
         self._entries = reading.jobs.keys()
-        return replace(reading, conditions={**reading.conditions, **dict.fromkeys(missing, UNSEEN)}) if missing \
-            else reading
+        return replace(reading, conditions={**reading.conditions, **dict.fromkeys(missing, UNSEEN)})
 
     @property
     def jobs(self) -> frozenset[str]:
@@ -174,18 +173,21 @@ class RecordSource(Protocol):
 class CheckedRecords(Checked[RecordSource]):
     """Checks that records are not from the future, and keeps the time of the last complete read."""
 
+    _ahead_seconds, _ahead_at = 0.0, float("-inf")
+
     def batches(self) -> Iterator[Records | Tally]:
-        """Records since the last call. Raises OSError at the end if some were unreadable or are from the future."""
-        ahead = 0.0
+        """Records since the last call. Raises OSError at the end if some were unreadable, or lately from the future."""
         try:
             for batch in self._source.batches():
-                ahead = max(ahead, batch.newest_time - self._clock.now())
+                if (ahead := batch.newest_time - self._clock.now()) > self._skew_seconds:
+                    self._ahead_seconds, self._ahead_at = self._ahead_seconds or ahead, self._clock.now()
                 yield batch
                 del batch  # its memory is used for the next one
-            # after all of them: records count in any case, and acts wait
-            if ahead > self._skew_seconds:
-                raise ChangelogError(f"{self._name}: records from {ahead:.0f} s ahead of this node's clock: repair the "
-                                     "time service; how long files have been closed is unknown")
+            # after all of them: records count in any case, and acts wait; a read without records proves no clock
+            if 0 <= self._clock.now() - self._ahead_at < self._stale_seconds:
+                raise ChangelogError(f"{self._name}: records from {self._ahead_seconds:.0f} s ahead of this node's "
+                                     "clock: repair the time service; how long files have been closed is unknown")
+            self._ahead_seconds = 0.0
         except OSError as error:
             self._problem = str(error)
             raise

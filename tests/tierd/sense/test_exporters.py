@@ -122,7 +122,7 @@ class Source:
 def test_an_implausible_reading_is_an_error(reading: Reading, words: str) -> None:
     source, clock = Source(), SettableClock()
     guard = CheckedReadings("exporters", source, clock, 90.0, 30.0)
-    assert guard() is WELL
+    assert guard() == WELL
     assert guard.jobs == {"j"}
     source.reading = reading
     with pytest.raises(SourceError, match=words):
@@ -139,7 +139,7 @@ def test_readings_start_again_after_the_clock_went_back() -> None:
     source.reading = replace(WELL, time=400.0)
     with pytest.raises(SourceError, match="time went back by 600 s"):
         guard()
-    assert guard() is source.reading
+    assert guard() == source.reading
 
 
 def test_a_target_that_was_removed_is_named_and_forgotten_after_an_hour() -> None:
@@ -151,7 +151,7 @@ def test_a_target_that_was_removed_is_named_and_forgotten_after_an_hour() -> Non
     assert guard().conditions == {"l-OST0001": UNSEEN}
     assert "without l-OST0001, not seen since 1970-01-01 00:16:40 UTC" in guard.age.state
     clock.at += 2
-    assert guard() is source.reading
+    assert guard() == source.reading
 
 
 MB = 1e6
