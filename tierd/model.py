@@ -199,6 +199,8 @@ class DirectoryActivity:
     """Sizes of files in the directory, sampled by stat; empty if unavailable."""
     lately: int = 0
     """Creates and opens of the last minutes: they show where the job works now."""
+    creates_before: int = 0
+    """Creates before the last ten minutes, as far as these are known."""
     last_time: float = 0.0
     """Time of the newest record, without closes by client threads; epoch seconds."""
     write_opens: int = 0

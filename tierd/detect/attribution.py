@@ -93,7 +93,7 @@ def merged_activity(job: str, place: str, parts: Sequence[DirectoryActivity]) ->
         outgrown=sum(p.outgrown for p in parts), existing_files=tuple(f for p in parts for f in p.existing_files),
         candidates=tuple(c for p in parts for c in p.candidates), sizes=tuple(s for p in parts for s in p.sizes),
         lately=sum(p.lately for p in parts), last_time=max(p.last_time for p in parts),
-        write_opens=sum(p.write_opens for p in parts),
+        write_opens=sum(p.write_opens for p in parts), creates_before=sum(p.creates_before for p in parts),
         clients=tuple(dict.fromkeys(client for p in parts for client in p.clients))[:MAX_CLIENTS])
 
 

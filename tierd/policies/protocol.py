@@ -139,7 +139,7 @@ class Situation:
             return None, tuple(each.about(where) for each in (full, choice.refused) if each)
         if choice.on_mdt:
             room.setdefault(True, choice.room_bytes)
-        stays = (not activity.creates or plans.default_refusal(where, self.capacity)
+        stays = (activity.creates <= activity.creates_before or plans.default_refusal(where, self.capacity)
                  or plans.covers(present, size.component_bytes, pools.flash_pool))
         reasons = "; ".join(filter(None, (why, size.reason, choice.reason)))
         new = () if stays else (plans.new_default(finding, where, choice.layout, reasons),)

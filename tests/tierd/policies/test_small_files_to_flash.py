@@ -82,7 +82,8 @@ def test_refuses_with_a_reason(room: Capacity, activity: DirectoryActivity, reas
 
 
 def test_no_layout_is_set_where_one_covers_the_files_already_or_the_job_creates_none() -> None:
-    assert decide(FINDING, NOISE, [replace(ACTIVITY, creates=0, write_opens=100)], ROOM, FlashSettings()).actions == ()
+    for none in (replace(ACTIVITY, creates=0, write_opens=100), replace(ACTIVITY, creates_before=100)):
+        assert decide(FINDING, NOISE, [none], ROOM, FlashSettings()).actions == ()
     covering = Layout((Component(0, 4 * MIB, "flash"), Component(4 * MIB, None, "hdd")))
     room = replace(ROOM, default_layouts={"/proj/in": covering})
     assert decide(FINDING, NOISE, [ACTIVITY], room, FlashSettings()).actions == ()

@@ -159,6 +159,11 @@ class CountTable:
         while len(self.past) > 2 and self.past[0][0] < now - PAST_SECONDS:
             self.past.popleft()
 
+    def creates_before(self, number: int) -> int:
+        """Creates before the time that is kept; 0 while that is less than half of what is to be."""
+        is_known = self.past and self.past[-1][0] - self.past[0][0] >= PAST_SECONDS / 2
+        return int(self.past[0][1][number:number + 1, CREATES].sum()) if is_known else 0
+
     def since(self, taken: NDArray[np.uint32]) -> tuple[Ints, NDArray[np.uint32]]:
         """Numbers of the counts that rose since an earlier time, and their increases, which are less than 2^32."""
         done = self.counted[:len(self.clients)].astype(np.uint32)

@@ -253,7 +253,8 @@ class ActivityTable:
         return DirectoryActivity(
             *counts.names(number), existing_files=existing, candidates=candidates,
             lately=counted["creates"] + counted["opens"] - int(counts.earlier[number]),
-            last_time=float(counts.last_time[number]), clients=counts.clients[number], **counted)
+            creates_before=counts.creates_before(number), last_time=float(counts.last_time[number]),
+            clients=counts.clients[number], **counted)
 
     def operations_of(self, jobs: Collection[str]) -> NamespaceLoads:
         """Operations of these jobs since the last call, as far as the table knows the jobs. It is cheap."""

@@ -327,6 +327,7 @@ def test_recent_activity_is_what_was_counted_since_the_oldest_time_that_is_kept(
     for minute in range(20):
         made(table, minute, 10)
         table.recent(60.0 * minute)
+        assert table.of_job("m.2", 0.0)[0].creates_before == (0 if minute < 5 else 10 * max(1, minute - 9))
     made(table, 20, 7, "new.2")
     assert creates(table.recent(1145.0)) == {"m.2": 90, "new.2": 7}
     assert (table.recent(1145.0).seconds, table.latest(1150.0)) == (545.0, ((), 5.0))
