@@ -16,7 +16,7 @@ has either the earlier layout or the new one; the journal records which.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -25,7 +25,7 @@ from math import inf
 from threading import Lock
 from typing import NamedTuple
 
-from lustre.errors import Gone, Stale
+from lustre.errors import Gone, Stale, UnknownLayout
 from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Component, Layout, explain, in_sync, names_osts, without_objects
 from tierd.act.default_layouts import WORDS, default_of, default_words, same_default, set_default
@@ -431,16 +431,19 @@ class Undo:
         return UndoResult(Outcome.UNDOING if search.waiting else Outcome.UNDONE, str(search))
 
 
-def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
-    """Close every act that was under way. Yields each as it was, with its outcome now and the detail. An undo stays
-    under way unless it is found done; that of a default layout is not over before the directories below are looked at.
+def close_unfinished(journal: Journal, filesystem: Filesystem, now: float,
+                     only: Container[int] | None = None) -> Iterator[tuple[Entry, Outcome, str]]:
+    """Close every act that was under way, or ``only`` some. Yields each as it was, with its outcome now and the detail.
+    An undo stays under way unless it is found done; that of a default layout is not over before the directories below
+    are looked at. A move stays under way while its file cannot be examined.
     """
-    for entry in journal.unfinished():
+    for entry in (each for each in journal.unfinished() if only is None or each.id in only):
         outcome, detail = _outcome_found(entry, filesystem)
         # it has the default of the later act, which nobody else has set
         if outcome == Outcome.INTERRUPTED and entry.outcome == Outcome.UNDOING and journal.later_in_force(entry):
             outcome, detail = Outcome.UNDOING, NOT_UNDONE
-        journal.end(entry.id, outcome, detail, now)
+        if outcome != Outcome.UNDER_WAY:
+            journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail
 
 
@@ -458,7 +461,8 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     except FileNotFoundError:
         return Outcome.GONE, "tierd ended during the act, and the file or directory no longer exists"
     except OSError as error:
-        found_as = Outcome.DONE if entry.kind in DEFAULT_KINDS else Outcome.INTERRUPTED  # undo examines it again
+        found_as = Outcome.INTERRUPTED if isinstance(error, UnknownLayout) else Outcome.UNDER_WAY
+        found_as = Outcome.DONE if entry.kind in DEFAULT_KINDS else found_as  # undo examines it again
         return (Outcome.UNDOING if entry.outcome == Outcome.UNDOING else found_as,
                 f"tierd ended during the act, and cannot examine the result: {error}")
     if entry.kind in DEFAULT_KINDS and found is Has.OTHER:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -183,8 +183,15 @@ class Service:
         for _ in range(UNFINISHED_WAITS):
             if not self.node.works_on(fids) or self._clock.wait(0.1):
                 break
-        for entry, outcome, detail in close_unfinished(self.journal, self.node.filesystem, self._clock.now()):
-            log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
+        self._close_examined(None)
+
+    def _close_examined(self, only: Collection[int] | None) -> None:
+        """Close acts of the run before, as far as their files can be examined now."""
+        found = list(close_unfinished(self.journal, self.node.filesystem, self._clock.now(), only))
+        self._unexamined = {entry.id for entry, outcome, _ in found if outcome == Outcome.UNDER_WAY}
+        for entry, outcome, detail in found:
+            if entry.id not in self._unexamined or only is None:
+                log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
             if (entry.kind, outcome) == (ActKind.MIGRATE, Outcome.INTERRUPTED):
                 self.gate.not_requeued["tierd ended during the move (tierctl history --outcome interrupted)"] += 1
 
@@ -356,6 +363,8 @@ class Service:
         self._stager.follow()
 
     def _judge(self) -> None:
+        if self._unexamined:
+            self._close_examined(self._unexamined)
         self.daemon.judge()
         self.gate.operating_state.store()
         for extension in self._extensions:

@@ -131,7 +131,7 @@ def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
 
 
 @pytest.mark.parametrize("undoing", [False, True])
-def test_an_act_that_cannot_be_checked_is_in_force_unless_it_was_a_move(
+def test_a_default_that_cannot_be_checked_is_in_force_and_a_move_waits_until_it_can_be(
         world: World, monkeypatch: pytest.MonkeyPatch, *, undoing: bool) -> None:
     (entry,) = moved(world, 1)
     world.default()
@@ -142,7 +142,9 @@ def test_an_act_that_cannot_be_checked_is_in_force_unless_it_was_a_move(
     with monkeypatch.context() as away:
         away.setattr(world.port, "layout", raising(of_errno(5, "layout", "/0")))
         found = list(close_unfinished(world.journal, world.port, 2.0))
-    assert [outcome for _, outcome, _ in found] == (["undoing"] * 2 if undoing else ["interrupted", "done"])
+    assert [outcome for _, outcome, _ in found] == (["undoing"] * 2 if undoing else ["under way", "done"])
     assert all("cannot examine the result" in detail for _, _, detail in found)
-    assert [world.undo(each, "because")[0] for each, *_ in found] == ["undone" if undoing else "refused", "undone"]
+    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 2.0, {entry.id})] == [
+        "undone" if undoing else "done"]
+    assert [world.undo(each, "because")[0] for each, *_ in found] == ["refused" if undoing else "undone", "undone"]
     assert world.port.defaults["/d"] == HDD

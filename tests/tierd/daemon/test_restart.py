@@ -10,21 +10,23 @@ from pathlib import Path
 
 import pytest
 
+from lustre.errors import of_errno
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios import events
 from simulator.settings import recorded_test_bed
+from tests.tierd.later import raising
 from tests.tierd.simulated import HDD, NOISE, STREAM, world
 from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered
 from tierd.act.journal.entry import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox
-from tierd.acts import Outcome, Verdict
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.daemon.loop import RUNS_STATE
 from tierd.daemon.service import UNFINISHED_WAITS
 from tierd.daemon.states import State
-from tierd.model import SharedFile, SharedRuns
+from tierd.model import Action, SharedFile, SharedRuns
 from tierd.sense.facts import runs_to_json
 
 
@@ -355,6 +357,20 @@ def test_a_default_layout_whose_outcome_a_kill_lost_is_judged(filling: Site, ask
     assert any("found unfinished: set-default-layout of /proj/ingest: done" in sentence for sentence in filling.said)
     (case,) = filling.service.daemon.store
     assert (case.state, [each.entry for each in case.defaults]) == (State.JUDGING, [1])
+
+
+def test_a_move_that_a_kill_interrupted_is_closed_once_its_file_can_be_examined(
+        filling: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    filling.service.journal.intend(Action(ActKind.MIGRATE, HDD, "", ("", "", ""), "/", "/gone", 1), 1, None,
+                                   filling.cluster.epoch, dry_run=False)
+    with monkeypatch.context() as away:
+        away.setattr(filling.filesystem, "layout", raising(of_errno(5, "layout", "/gone")))
+        filling.kill()
+        filling.run(until=filling.cluster.now + 15)
+    assert [each.place for each in filling.service.journal.entries(Outcome.UNDER_WAY)] == ["/gone"]
+    filling.run(until=filling.cluster.now + 10)
+    assert sum("found unfinished: migrate of /gone" in words for words in filling.said) == 2
+    assert [each.place for each in filling.service.journal.entries(Outcome.GONE)] == ["/gone"]
 
 
 @pytest.mark.parametrize("killed", [False, True])
