@@ -79,14 +79,14 @@ class Agent:
             self._wanted = self._ask(state.replaced(trouble=self._trouble))
         except (OSError, ValueError) as error:
             self._say("leader", f"the leader does not answer: {error}")
-            self._wanted = self._wanted if self._monotonic() < self._until else self._wanted.replaced(rules=())
         else:
             self._until = now + LEASE_SECONDS
             self._say("leader", "the leader answers")
         self._say("policy", f"the policy of {SERVICE} is tbf {state.policy}: rules can be set" if state.takes_rules else
                   "no rule can be set: this node is no OSS, or has no tbf for jobs in reg and hp "
                   "(lctl set_param ost.OSS.ost_io.nrs_policies='tbf jobid')")
-        wanted = self._wanted if state.takes_rules else self._wanted.replaced(rules=())
+        holds = state.takes_rules and self._monotonic() < self._until
+        wanted = self._wanted if holds else self._wanted.replaced(rules=())
         self._trouble = set_rules(wanted, rules, self._set) if wanted.fs else ""  # no answer has come yet
         self._rules = rules if state.takes_rules or self._trouble else ()
 

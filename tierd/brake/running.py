@@ -15,6 +15,7 @@ from tierd.daemon.loop import Daemon
 from tierd.extensions import Extension
 from tierd.model import Finding
 from tierd.policies.registry import policy_for
+from tierd.structs import decoded, json_text
 from tierd.text import bytes_text, percent, printable
 
 log = logging.getLogger("tierd.brake")
@@ -24,6 +25,8 @@ LEASE_SECONDS = 30.0
 """An OSS that has not asked for this time no longer has rules."""
 SURE_SECONDS = 15.0
 """Time for which rules stay wanted after the last cycle in which tierd might act: a late reading ends no brake."""
+RESTS_STATE = "brake_rests"
+"""Name of the pauses after brakes in the journal: a reload and a restart are no reason to brake a job again."""
 MAX_NODES, MAX_TEXT = 4096, 300
 """OSSs that are remembered, and characters of its report that are logged. A choice."""
 
@@ -38,7 +41,7 @@ class Brake(Extension):
         self._lock = threading.RLock()
         self._known: dict[str, tuple[OssState, float]] = {}
         self._braked: dict[str, BrakedJob] = {}
-        self._rests: dict[str, float] = {}
+        self._rests = decoded(daemon.parts.journal.state().get(RESTS_STATE, "{}"), dict[str, float])
         """Until when a job must not be braked again."""
         self._said: dict[int, str] = {}
         """The last line about each finding."""
@@ -135,6 +138,7 @@ class Brake(Extension):
     def _release(self, braked: BrakedJob, why: str, rest_seconds: float) -> None:
         del self._braked[braked.finding.aggressor]
         self._rests[braked.finding.aggressor] = self._clock.now() + rest_seconds
+        self._daemon.parts.journal.set_state({RESTS_STATE: json_text(self._rests)})
         self._publish()
         won, lost = (bytes_text(max(size, 0.0)) for size in (braked.won_bytes, braked.lost_bytes))
         self._say(braked.number, f"RELEASED {braked.finding.aggressor}: {why}; {braked.finding.aggressor} moved about "

@@ -90,29 +90,22 @@ def test_no_number_that_somebody_reports_stops_tierd(number: int) -> None:
         assert all(0 < rate <= 20 for rate in job.rates.values())
 
 
-@pytest.mark.parametrize(("stream", "small", "why"), [
-    (98e6, 3e6, None), (60e6, 16e6, "they did not get faster"), (65e6, 1e6, "it cost more bytes than it gained")])
-def test_it_is_measured_once_it_is_in_force(stream: float, small: float, why: str | None) -> None:
+@pytest.mark.parametrize(("windows", "stream", "small", "why"), [
+    (4, 98e6, 3e6, None), (4, 60e6, 16e6, "they did not get faster"),
+    (4, 65e6, 1e6, "it cost more bytes than it gained"), (1, 31e6, 3e6, None),
+    (1, 29e6, 3e6, "the streams move less than half as much as before"),
+    (1, 0.0, 3e6, "the streams move less than half as much as before")])
+def test_it_is_measured_once_it_is_in_force_and_ends_at_once_if_the_stream_stands_still(
+        windows: int, stream: float, small: float, why: str | None) -> None:
+    """As recorded on a Lustre 2.17: both jobs wrote through one client."""
     job, here = brake_of_two(), [oss(rules=(IN_FORCE,))]
-    for end in (105.0, 110.0, 115.0, 120.0, 125.0):
+    for end in [105.0 + 5 * number for number in range(windows + 1)]:
         newest = window({"hdd0": 10.0, "hdd1": 10.0}, end, stream, small)
         job.update(newest, {}, here, 1)
         found = job.end([newest] * 3, end)
-    assert (found and found[0]) == why
-    assert job.lost_bytes == pytest.approx((20e6 - small) * 20)
-    assert job.won_bytes == pytest.approx((stream - 60e6) * 20)
-
-
-@pytest.mark.parametrize(("stream", "why"), [(31e6, None), (29e6, "the streams move less than half as much as before"),
-                                             (0.0, "the streams move less than half as much as before")])
-def test_it_ends_at_once_if_the_stream_stands_still(stream: float, why: str | None) -> None:
-    """As recorded on a Lustre 2.17: both jobs wrote through one client."""
-    job, here = brake_of_two(), [oss(rules=(IN_FORCE,))]
-    for end in (105.0, 110.0):
-        newest = window({"hdd0": 10.0, "hdd1": 10.0}, end, stream, 3e6)
-        job.update(newest, {}, here, 1)
-        found = job.end([newest] * 3, end)
     assert found == (why and (why, BOX_SECONDS))
+    assert job.lost_bytes == pytest.approx((20e6 - small) * 5 * windows)
+    assert job.won_bytes == pytest.approx((stream - 60e6) * 5 * windows)
 
 
 def test_windows_from_before_the_rule_measure_nothing() -> None:
@@ -277,9 +270,13 @@ def test_the_finding_holds_and_the_brake_ends_after_its_time_and_does_not_begin_
     assert "BRAKED" in explained
     assert "less than before" in explained
     assert "tierd_braked_jobs" in without_cure.site.fetched("/metrics")[1]
+    memory = without_cure.site.service.daemon.memory
+    without_cure.site.restart(limits={"files_per_second": 3.0})
+    without_cure.site.service.take_over(memory)
+    without_cure.begin()
     without_cure.run(without_cure.cluster.now + 120)
     assert without_cure.rules == []
-    assert sum("BRAKED" in words for words in without_cure.site.said) == 1
+    assert not any("BRAKED" in words for words in without_cure.site.said)
 
 
 def paused(site: Site) -> None:
