@@ -70,7 +70,7 @@ def until_ctrl_c(*command: str, folder: Path, **environment: str) -> Iterator[st
             assert process.stdout is not None
             yield output_until(process.stdout, "Press Ctrl-C")
             process.send_signal(signal.SIGINT)
-            rest, _ = process.communicate(timeout=90)
+            rest, _ = process.communicate(timeout=300)
         finally:
             process.kill()
     assert "Stopped. All temporary files are deleted." in rest
