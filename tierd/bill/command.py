@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 from tierd.bill.entries import BillAnswer, BillEntry, by_case, by_side
 from tierd.cli import client
-from tierd.detect.account import total
 from tierd.text import count_of, printable
 
 
@@ -65,7 +64,11 @@ def table(answer: BillAnswer, by: str) -> list[str]:
 
 def lost_text(entries: Sequence[BillEntry]) -> str:
     """The sum of entries; empty without any."""
-    return str(total(by_case(entries))) if entries else ""
+    if not entries:
+        return ""
+    from tierd.detect.account import total  # noqa: PLC0415 -- slow to load, and most jobs have no bill
+
+    return str(total(by_case(entries)))
 
 
 def sentence(answer: BillAnswer) -> list[str]:

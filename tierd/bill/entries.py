@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tierd.detect.account import Lost
 from tierd.structs import Struct, json_text
 
 if TYPE_CHECKING:
     from tierd.act.journal.writer import Journal
+    from tierd.detect.account import Lost
 
 DAY_SECONDS = 86400
 KEEP_DAYS = 366
@@ -37,10 +37,6 @@ class BillEntry(Struct, frozen=True, kw_only=True):
     """Account of the scheduler; empty where it is not known."""
     victim_user: str = ""
     victim_project: str = ""
-
-    @property
-    def lost(self) -> Lost:
-        return Lost(self.lost_bytes, self.low_bytes, self.high_bytes, self.lost_seconds)
 
 
 class BillAnswer(Struct, frozen=True, kw_only=True):
@@ -87,7 +83,7 @@ def remove_old(journal: Journal, now: float) -> None:
 
 def answer(entries: Sequence[BillEntry], since: float, until: float, jobs: tuple[str, ...] = ()) -> BillAnswer:
     wanted = [each for each in entries if not jobs or each.aggressor in jobs or each.victim in jobs]
-    certain = tuple(each for each in wanted if each.lost.is_certain)
+    certain = tuple(each for each in wanted if each.low_bytes > 0)
     return BillAnswer(since=since, until=until, entries=certain, jobs=jobs, uncertain=len(wanted) - len(certain))
 
 
@@ -100,6 +96,8 @@ def ids_of(journal: Journal, job: str, user: str = "") -> tuple[str, ...]:
 
 def by_case(entries: Sequence[BillEntry]) -> list[Lost]:
     """What was lost in each case, on all days: its days have one b, so their errors add up."""
+    from tierd.detect.account import Lost  # noqa: PLC0415 -- slow to load: a scheduler asks for each job
+
     found: dict[int, Lost] = {}
     for entry in entries:
         so_far = found.get(entry.finding, Lost())

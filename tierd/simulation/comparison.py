@@ -216,10 +216,8 @@ PHASES_SHOWN = 8
 def comparison_text(comparison: Comparison) -> str:
     """The comparison for people: variants, jobs, phases and the log of tierd."""
     data = comparison_data(comparison)
-    return "\n".join([
-        printable(comparison.title), *_variants(comparison, data), *_jobs(data), *_io500(data), *_phases(data),
-        *_tierd(comparison, data),
-    ])
+    return "\n".join([printable(comparison.title), *_variants(comparison, data), *_jobs(data), *_io500(data),
+                      *_phases(data), *_tierd(comparison, data)])
 
 
 def _variants(comparison: Comparison, data: Data) -> Iterator[str]:

@@ -86,7 +86,7 @@ def test_each_module_adds_the_commands_it_is_listed_with() -> None:
 def test_requests_load_the_daemon_little(reading: Site) -> None:
     """Importing all of it took 4 to 20 s of processor time on a loaded node, for each ``tierctl status``."""
     commands = [["status"], ["findings"], ["explain", "F1"], ["advise"], ["history"], ["plan"], ["movers"], ["readers"],
-                ["pause"], ["resume"], ["submit", "/a"]]
+                ["pause"], ["resume"], ["submit", "/a"], ["bill", "--line", "--job", "7"]]
     heavy = {"simulator", "tierd.config", "tierd.simulation", "tierd.act", "tierd.model", "sqlite3", "pydantic",
              "prometheus_client", "rich", "jinja2", "nats", "numpy", "ssl", "html",
              "email", "logging", "asyncio", "shutil"}

@@ -371,10 +371,8 @@ class Gateway:
     def read(self) -> PowerFlexSystem:
         """The state of the system now. Raises SourceError."""
         try:
-            instances = {
-                kind: records(self._request("GET", f"/api/types/{kind}/instances"), kind)
-                for kind in ("System", "StoragePool", "Volume", "Sds", "Sdc", "Device")
-            }
+            instances = {kind: records(self._request("GET", f"/api/types/{kind}/instances"), kind)
+                         for kind in ("System", "StoragePool", "Volume", "Sds", "Sdc", "Device")}
             wanted = [{"type": kind, "allIds": "", "properties": [*properties]}
                       for kind, properties in (("StoragePool", POOL_PROPERTIES), ("Volume", VOLUME_PROPERTIES))]
             body = json.dumps({"selectedStatisticsList": wanted}).encode()
