@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from lustre.layout.model import Layout
 from tests.tierd.act.miniport import BEGIN, MiniPort
@@ -45,31 +46,26 @@ class World:
         self.clock = PassingClock(BEGIN)
         self.journal = Journal(folder / "journal.sqlite")
         self.pause = folder / "pause"
-        self.calls = MiniCalls(self.lustre)
-        self.engine = engine(LeaseMover(self.calls, Destination(self.port.pools, self.port.space, self.lustre.quota)))
+        port, self.calls = self.seen(self.port), self.seen(MiniCalls(self.lustre))
+        self.engine = engine(LeaseMover(self.calls, Destination(port.pools, port.space, self.seen(self.lustre).quota)))
         still = MaintenanceGuard(str(self.pause))
-        self.gate = Gate(
-            self.port,
-            self.engine,
-            Budget(limits, BEGIN),
-            CircuitBreaker(),
-            self.journal,
-            self.clock,
-            dry_run,
-            maintenance=still,
-            pace=pace,
-        )
-        self.undo = Undo(self.port, self.engine, self.journal, self.clock, still.pause_file_refusal,
+        self.gate = Gate(port, self.engine, Budget(limits, BEGIN), CircuitBreaker(), self.journal, self.clock, dry_run,
+                         maintenance=still, pace=pace)
+        self.undo = Undo(port, self.engine, self.journal, self.clock, still.pause_file_refusal,
                          trip=self.gate.operating_state.trip)
         self.finding = self.journal.add_finding(FINDING)
+
+    def seen(self, part: Any) -> Any:
+        """A part of the file system as tierd sees it."""
+        return part
 
     def files(self, count: int, size: int = 100) -> list[str]:
         for number in range(count):
             self.lustre.create(f"/{number}", bytes((number % 251,)) * size)
         return [f"/{number}" for number in range(count)]
 
-    def submit(self, *paths: str, layout: Layout = FLASH) -> None:
-        self.gate.submit([Action(ActKind.MIGRATE, layout, "because", FINDING.key, "/", path, 100) for path in paths],
+    def submit(self, *paths: str, layout: Layout = FLASH, size: int = 100) -> None:
+        self.gate.submit([Action(ActKind.MIGRATE, layout, "because", FINDING.key, "/", path, size) for path in paths],
                          self.finding)
 
     def default(self, layout: Layout = FLASH, directory: str = "/d") -> CompletedAct:

@@ -279,7 +279,7 @@ def test_the_engine_ends_when_the_journal_fails(world: World) -> None:
     """Its threads went on to move files, which the next start took for unchanged."""
     engine = Broken(world.engine, RuntimeError("a mistake"))
     world.gate.dispatch = Dispatch(engine)
-    world.calls.before = lambda *_: world.journal.db.execute("PRAGMA query_only = ON")  # type: ignore[assignment]
+    world.calls.before = lambda *_: world.journal.db.execute("PRAGMA query_only = ON")
     world.submit(*world.files(2))
     with pytest.raises(sqlite3.OperationalError) as caught:
         world.pump()

@@ -7,20 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from lustre.layout.model import same_shape
-from tests.tierd.act.gate_world import FAST, FINDING
-from tests.tierd.act.miniport import BEGIN, MiniPort
-from tests.tierd.act.movers.minicalls import Killed, MiniCalls
-from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
-from tests.tierd.later import PassingClock
-from tierd.act.gate import Gate
+from tests.tierd.act import gate_world
+from tests.tierd.act.movers.minicalls import Killed
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
-from tierd.act.limits import Budget, CircuitBreaker
-from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.space_and_quota import Destination
-from tierd.act.undo import Undo, close_unfinished
-from tierd.acts import ActKind, Outcome
-from tierd.model import Action
+from tierd.act.undo import close_unfinished
+from tierd.acts import Outcome
 
 DATA = {"/a": b"a" * 9000, "/b": b"b" * 9000}
 WRITES = ("intend", "end", "begin_undo")
@@ -29,19 +21,21 @@ CHANGING = {"create_volatile", "write", "swap_and_close", "close", "set_default_
 FINISHED = {("set-default-layout", "undone"), ("migrate", "undone"), ("migrate", "done")}
 
 
-class World:
+class World(gate_world.World):
     """A Lustre in memory that outlives the process at work on it, which is killed at some step."""
 
-    def __init__(self, path: Path, kill_at: int = 0, before: bool = False) -> None:
-        self.lustre = MiniLustre()
-        for name, data in DATA.items():
-            self.lustre.create(name, data)
-        self.port = MiniPort(self.lustre)
-        self.port.defaults["/d"] = HDD
-        self.journal = Journal(path)
+    def __init__(self, folder: Path, kill_at: int = 0, before: bool = False) -> None:
         self.kill_at, self.before = kill_at, before
         self.steps: list[str] = []
         self.dead = False
+        super().__init__(folder)
+        for name, data in DATA.items():
+            self.lustre.create(name, data)
+        for name in WRITES:
+            setattr(self.journal, name, self.step(getattr(self.journal, name)))
+
+    def seen(self, part: object) -> Any:
+        return Stepped(self, part)
 
     def run(self) -> None:
         """As the kernel leaves it: transactions that were open are not written, and what was open is closed."""
@@ -52,22 +46,12 @@ class World:
 
     def work(self) -> None:
         """What tierd does in a few cycles: it moves files, sets a default, and takes back a move and the default."""
-        for name in WRITES:
-            setattr(self.journal, name, self.step(getattr(self.journal, name)))
-        port: Any = Stepped(self, self.port)
-        mover = LeaseMover(Stepped(self, MiniCalls(self.lustre)),
-                           Destination(port.pools, port.space, self.step(self.lustre.quota)))
-        clock = PassingClock(BEGIN)
-        gate = Gate(port, mover, Budget(FAST, 1000.0), CircuitBreaker(), self.journal, clock, False)
-        finding = self.journal.add_finding(FINDING)
-        gate.submit([Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d"),
-                     *(Action(ActKind.MIGRATE, FLASH, "", FINDING.key, "/", name, 9000) for name in DATA)], finding)
-        gate.default_layouts.set_next()
-        gate.pump(2000.0)
-        undo = Undo(port, mover, self.journal, clock)
+        self.default()
+        self.submit(*DATA, size=9000)
+        self.gate.pump(2000.0)
         for entry in self.journal.entries(Outcome.DONE):
             if entry.place in {"/a", "/d"}:
-                undo(entry, "it did not help")
+                self.undo(entry, "it did not help")
 
     def step(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def stepped(*arguments: Any, **named: Any) -> Any:
@@ -107,19 +91,19 @@ class Stepped:
 
 
 def test_at_every_step(tmp_path: Path) -> None:
-    whole = World(tmp_path / "whole.sqlite")
+    whole = World(tmp_path)
     whole.run()
-    assert {(e.kind, e.outcome) for e in Journal(tmp_path / "whole.sqlite").entries()} == FINISHED
+    assert {(e.kind, e.outcome) for e in Journal(tmp_path / "journal.sqlite").entries()} == FINISHED
     assert whole.steps.count("swap_and_close") == 3
     seen = set()
     for step, name in enumerate(whole.steps, 1):
         for before in (True, False) if name in CHANGING else (True,):
             where = f"killed {'before' if before else 'after'} step {step}, {name}"
-            path = tmp_path / f"{step}-{before}.sqlite"
-            at = World(path, step, before)
+            (folder := tmp_path / f"{step}-{before}").mkdir()
+            at = World(folder, step, before)
             at.run()
             assert at.dead, where
-            journal = Journal(path)
+            journal = Journal(folder / "journal.sqlite")
             begun = {entry.id for entry, outcome, _ in close_unfinished(journal, at.port, 2.0)
                      if outcome == "undoing"}  # the undo goes on
             at.lustre.settle()

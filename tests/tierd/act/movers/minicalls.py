@@ -20,13 +20,16 @@ class Killed(BaseException):
 
 def just_before(call: str, act: Callable[[], object], occurrence: int | None = 1,
                 since: str = "") -> Callable[..., None]:
-    """A hook that does something before the nth call of a kind (None: each), counted from the call ``since`` on."""
+    """A hook that does something before the nth call of a kind (None: each), counted from the call ``since`` on.
+
+    Without a kind, all calls count.
+    """
     begun, seen = not since, 0
 
     def before(name: str, *_: int) -> None:
         nonlocal begun, seen
-        seen += begun and name == call
-        if begun and name == call and occurrence in {None, seen}:
+        seen += begun and call in {"", name}
+        if begun and call in {"", name} and occurrence in {None, seen}:
             act()
         begun |= name == since
 

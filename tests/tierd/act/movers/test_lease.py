@@ -21,6 +21,7 @@ from tests.tierd.act.movers.both_engines import PFL, Both
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import just_before
 from tests.tierd.act.movers.minilustre import FLASH, PAGE
+from tests.tierd.later import raising
 from tierd.act.movers import lease
 from tierd.act.movers.moves import MoveOutcome, MoveResult
 
@@ -50,10 +51,12 @@ def world() -> World:
 
 
 def fails(number: int) -> Callable[[World], object]:
-    def fail(_: World) -> None:
-        raise of_errno(number, "call")
+    return raising(of_errno(number, "call"))
 
-    return fail
+
+def just_before_each(call: str, act: Callable[[World], object]) -> Callable[[World], object]:
+    """Of a move: something that somebody does before each of its calls of a kind."""
+    return lambda world: setattr(world.calls, "before", just_before(call, lambda: act(world), occurrence=None))
 
 
 def test_a_layout_with_the_right_name_and_stray_objects_is_moved(world: World) -> None:
@@ -65,23 +68,31 @@ def test_a_layout_with_the_right_name_and_stray_objects_is_moved(world: World) -
     assert stray.store.layout.components[0].objects[0].ost_index in {0, 1}
 
 
-def test_a_volatile_file_on_another_mdt_is_never_exchanged(world: World) -> None:
-    """Such an exchange would destroy the data half a minute later."""
-    world.calls.volatile_mdt = 1
+@pytest.mark.parametrize(("happens", "result", "says"), [
+    # such an exchange would destroy the data half a minute later
+    (lambda world: setattr(world.calls, "volatile_mdt", 1), MoveResult.FAILED, "not on one MDT"),
+    (lambda world: setattr(world.calls, "corrupt_writes", True), MoveResult.FAILED, "differs from the file"),
+    (just_before_each("create_volatile", lambda world: setattr(world.lustre, "room_bytes", PAGE)), MoveResult.FAILED,
+     "no-space"),
+    (just_before_each("create_volatile", lambda world: world.lustre.pool_members.update(flash=())), MoveResult.FAILED,
+     "outside pool"),
+    (lambda world: setattr(world.node, "flags", FileFlags.ENCRYPTED), MoveResult.REFUSED, "encrypted"),
+    (lambda world: world.lustre.open_writer("/a"), MoveResult.GAVE_WAY, "busy"),
+], ids=["copy on another MDT", "copy that differs", "pool that fills up", "copy outside of its pool", "encrypted file",
+        "file open for writing"])
+def test_what_is_never_exchanged(world: World, happens: Callable[[World], object], result: MoveResult,
+                                 says: str) -> None:
+    happens(world)
     outcome = world.move()
-    assert outcome.result is MoveResult.FAILED
-    assert "not on one MDT" in outcome.detail
+    assert outcome.result is result
+    assert says in f"{outcome.reason}: {outcome.detail}"
     assert "swap_and_close" not in world.calls.made
+    assert (world.lustre.contents("/a"), world.pools, len(world.lustre.live_stores())) == (world.data, ["hdd"], 1)
 
 
 def test_an_empty_file_moves(world: World) -> None:
     world.lustre.truncate_name("/a", 0)
     assert (world.move().result, world.pools) == (MoveResult.DONE, ["flash"])
-
-
-def test_encrypted_files_are_not_for_this_engine(world: World) -> None:
-    world.node.flags = FileFlags.ENCRYPTED
-    assert (world.move().result, world.move().reason) == (MoveResult.REFUSED, "encrypted")
 
 
 def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_moving(world: World) -> None:
@@ -91,22 +102,17 @@ def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_m
     assert (outcome.result, outcome.copied_bytes, world.pools) == (MoveResult.DONE, len(world.data), ["flash"])
 
 
-def test_a_file_open_for_writing_is_not_touched(world: World) -> None:
-    world.lustre.open_writer("/a")
-    outcome = world.move()
-    assert (outcome.result, outcome.reason, outcome.not_copied) == (MoveResult.GAVE_WAY, "busy", 1.0)
-    assert "create_volatile" not in world.calls.made
-
-
 def test_only_what_was_surely_not_copied_counts_as_that(world: World) -> None:
-    size = 10 * lease.CHUNK_BYTES
-    world.lustre.write("/a", bytes(size), 0)
+    world.lustre.write("/a", bytes(10 * lease.CHUNK_BYTES), 0)
     world.calls.before = just_before("write", lambda: world.lustre.write("/a", b"THEIRS", 2), occurrence=3)
     outcome = world.move()
     assert outcome.result is MoveResult.GAVE_WAY
     assert outcome.not_copied == pytest.approx(0.6), "three chunks were copied, and perhaps one more"
     world.calls.before = just_before("sync", lambda: world.lustre.write("/a", b"THEIRS", 2))
     assert world.move().not_copied == 0.0
+    world.calls.made.clear()
+    world.lustre.open_writer("/a")
+    assert (world.move().not_copied, "create_volatile" in world.calls.made) == (1.0, False), "it is not touched"
 
 
 LATE: list[dict[str, Any]] = [
@@ -145,30 +151,6 @@ def test_given_to_another_project_in_the_last_instant_is_reported(world: World) 
     outcome = world.move()
     assert outcome.result is MoveResult.DOUBTFUL
     assert "was 7 and is 8" in outcome.detail
-
-
-def test_a_copy_that_differs_is_discarded(world: World) -> None:
-    world.calls.corrupt_writes = True
-    outcome = world.move()
-    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "error")
-    assert "differs from the file" in outcome.detail
-    assert world.lustre.contents("/a") == world.data
-
-
-def test_a_pool_that_fills_up_leaves_the_file_where_it_is(world: World) -> None:
-    world.calls.before = just_before("create_volatile", lambda: setattr(world.lustre, "room_bytes", PAGE))
-    outcome = world.move()
-    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "no-space")
-    assert len(world.lustre.live_stores()) == 1
-
-
-def test_a_copy_outside_of_its_pool_is_never_exchanged(world: World) -> None:
-    world.calls.before = just_before(
-        "create_volatile", lambda: world.lustre.pool_members.update(flash=()), occurrence=None)
-    outcome = world.move()
-    assert outcome.result is MoveResult.FAILED
-    assert "outside pool" in outcome.detail
-    assert "swap_and_close" not in world.calls.made
 
 
 def test_an_error_that_was_reported_as_success_is_found_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

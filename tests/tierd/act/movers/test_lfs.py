@@ -195,15 +195,6 @@ def test_killed_in_the_middle(world: World) -> None:
     assert "-9" in outcomes[1].detail
 
 
-def test_a_file_of_another_project_than_its_directory_gives(world: World) -> None:
-    """``lfs`` leaves the new objects with the directory's project: they would count for the wrong one."""
-    world.lustre.create("/a", b"data").project = 8
-    assert [(o.result, o.reason) for o in world.move("/a")] == [(MoveResult.REFUSED, "project")]
-    world.lustre.directory_project = 8
-    assert [o.result for o in world.move("/a")] == [MoveResult.DONE]
-    assert world.lustre.names["/a"].store.owner == (1001, 1001, 8)
-
-
 def test_names_of_any_bytes(world: World) -> None:
     for name in ("/with\nnewline", "/--dash", "/#hash", "/uml\udce4ut", "/a: b"):
         world.lustre.create(name, b"data")

@@ -37,15 +37,6 @@ def test_kept(engine: str, present: Layout, wanted: Layout) -> None:
     assert world.lustre.contents("/a") == world.data
 
 
-def test_lfs_refuses_layouts_that_it_could_not_restore() -> None:
-    """No attribute shows whether the file was written between ``lfs`` and the check afterwards."""
-    world = old(Both("lfs", DOM))
-    outcome = world.move()
-    assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, "times")
-    assert not world.lfs.commands
-    assert times(world) == (READ // SECOND, OLD // SECOND)
-
-
 def test_a_reader_after_the_exchange_keeps_his_time() -> None:
     world = old(Both("lease", DOM))
     world.calls.before = lambda name, _: setattr(

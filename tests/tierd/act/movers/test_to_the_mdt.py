@@ -48,6 +48,7 @@ def test_either_engine_moves_a_file_to_the_mdt_and_back(first: str) -> None:
     back = world.move(HDD)
     assert back.result is MoveResult.DONE, back.detail
     assert same_shape(world.layout, HDD)
+    # after lfs no attribute shows whether the file was written since
     assert len(world.lfs.commands) == 1, "only lease keeps the modification time"
     assert world.lustre.contents("/a") == b"data" * 100
     assert world.node.mtime_ns // 10**9 == LONG_AGO
@@ -78,7 +79,7 @@ def test_either_engine_moves_a_file_of_another_project_than_its_directory_gives(
     moved = world.move(FLASH)
     assert moved.result is MoveResult.DONE, moved.detail
     assert world.node.store.owner == (1001, 1001, 8)
-    assert not world.lfs.commands, "its objects would count for the project of the directory"
+    assert not world.lfs.commands, "lfs leaves new objects with the project of the directory: the wrong one"
 
 
 @pytest.mark.parametrize("first", ["lfs", "lease"])
