@@ -16,7 +16,7 @@ import pytest
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
-from tests.tierd.daemon import test_directory_striping, test_restored_stripes
+from tests.tierd.daemon import test_directory_striping
 from tests.tierd.daemon.test_drain_target import FAST, NAME, make_files
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import READ_AGAIN, Clearing, Site, acting
@@ -140,9 +140,9 @@ def striped(folder: Path) -> Trace:
 
 def restored(folder: Path) -> Trace:
     """A move that gives a file its earlier stripes is not undone itself."""
-    at, case = test_restored_stripes.slower(folder)
+    at, case = test_directory_striping.slower(folder)
     at.run(until=80)
-    assert test_restored_stripes.stripes(at) == 1
+    assert test_directory_striping.stripes(at) == 1
     return [case.state, [(entry.kind, entry.outcome, entry.undoes) for entry in at.journal.entries()]]
 
 

@@ -1,90 +1,31 @@
-"""Looking, planning, acting and judging beside each other: what one waits for holds up no other."""
+"""Looking, planning, acting and judging beside each other: each has its turns, and none waits for another.
+
+That files move and a verdict comes however long looks and calls take is in tests/tierd/simulation/test_crowded_node.py.
+"""
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lustre.layout.model import Layout
 from simulator.cluster import Cluster
-from simulator.costs import PRESETS
 from simulator.engine import Completion
 from simulator.fluid.cluster import FluidCluster
 from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_hung_filesystem import Door
-from tests.tierd.logged import LISTENING
 from tests.tierd.simulated import COVERING, STREAM
-from tests.tierd.site import READ_AGAIN, Clearing, Site, acting
+from tests.tierd.site import Clearing, Site, acting
 from tierd.act.journal.entry import Entry
 from tierd.acts import ActKind, Outcome
 from tierd.daemon.activities import Activity, describe_acts
 from tierd.daemon.client import ask
-from tierd.logs import heard
 from tierd.model import Action
-
-LOOK_SECONDS, CALL_SECONDS = 10.0, 2.0
-ONSET = 100.0
-"""When the neighbour comes."""
-
-
-class Slow(Clearing):
-    """A file system whose every call takes long; reading changelogs takes none, for that has a thread of its own."""
-
-    def __init__(self, cluster: Cluster, sleep: Callable[[float], object]) -> None:
-        super().__init__(cluster, costs=PRESETS["free"])
-        self.sleep, self.seconds = sleep, 0.0
-        for name in ("pools", "space", "path_of", "status", "xattr", "layout", "set_default_layout", "migrate"):
-            setattr(self, name, self._slow(getattr(self, name)))
-
-    def _slow(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def slow(*arguments: Any) -> Any:
-            if self.seconds:
-                self.sleep(self.seconds)
-            return call(*arguments)
-
-        return slow
-
-
-@dataclass
-class Busy:
-    """A service with parallel activities in virtual time, and a client with occasional requests."""
-
-    at_once: VirtualScheduler
-    site: Site
-    filesystem: Slow
-    steps: Counter[str] = field(default_factory=Counter)
-    look_seconds: float = 0.0
-    said: list[tuple[float, str]] = field(default_factory=list)
-    waited: list[float] = field(default_factory=list)
-    """How long answers took."""
-
-    @property
-    def cluster(self) -> Cluster:
-        return self.site.cluster
-
-    def when(self, words: str) -> float:
-        return next((time for time, sentence in self.said if words in sentence), float("inf"))
-
-    def moved(self) -> list[float]:
-        """When files were moved."""
-        return sorted(entry.intended_at - self.cluster.epoch + self.cluster.now
-                      for entry in self.site.service.journal.entries(Outcome.DONE) if entry.kind == "migrate")
-
-    def ask(self) -> None:
-        """As tierctl would, and systemd's watchdog."""
-        for request in ({"request": "status"}, {"request": "findings"}, {"request": "explain", "id": "F1"}):
-            begun = self.cluster.now
-            if request["request"] != "explain" or self.site.service.journal.key_of_finding(1):
-                self.site.service.answer(request)
-            self.waited.append(self.cluster.now - begun)
-        assert self.site.service.beat()
 
 
 class VirtualWake(threading.Event):
@@ -115,27 +56,30 @@ def end(wait: Completion) -> None:
         wait.succeed()
 
 
+@dataclass
+class Idle:
+    """A service with parallel activities in virtual time, and how often each took a step."""
+
+    at_once: VirtualScheduler
+    site: Site
+    steps: Counter[str] = field(default_factory=Counter)
+
+
 @pytest.fixture
-def busy(tmp_path: Path) -> Iterator[Busy]:
-    cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, start_seconds=ONSET, keep=2000)))
+def idle(tmp_path: Path) -> Iterator[Idle]:
+    cluster = FluidCluster(recorded_test_bed(), (STREAM,))
     with VirtualScheduler(cluster) as at_once:
-        filesystem = Slow(cluster, at_once.sleep)
-        site = Site(cluster, filesystem, acting(tmp_path), tmp_path, parts={"executor": at_once.executor(8)},
-                    before_reading=lambda: at_once.sleep(made.look_seconds))
-        made = Busy(at_once, site, filesystem)
-        LISTENING.enter_context(heard(lambda words: made.said.append((cluster.now, words))))
+        site = Site(cluster, Clearing(cluster), acting(tmp_path), tmp_path, parts={"executor": at_once.executor(8)})
+        made = Idle(at_once, site)
         site.start()
 
         def counted(activity: Activity) -> threading.Event:
-            def step() -> None:
-                made.steps[activity.name] += 1
-                activity.run()
-
             wake = VirtualWake(cluster)
 
             def going_on() -> None:
                 while True:
-                    step()
+                    made.steps[activity.name] += 1
+                    activity.run()
                     wake.wait(activity.pause_seconds())
                     wake.clear()
 
@@ -144,62 +88,31 @@ def busy(tmp_path: Path) -> Iterator[Busy]:
 
         site.service.start(counted)
         at_once.every("look", site.settings.sense.cycle_seconds, site.service.cycle)
-        at_once.every("ask", 3.0, made.ask)
         yield made
         at_once.close()
         site.service.close()
 
 
-def test_an_idle_daemon_runs_each_activity_about_once_a_cycle(busy: Busy) -> None:
+def test_an_idle_daemon_runs_each_activity_about_once_a_cycle(idle: Idle) -> None:
     """Looking for work every half second woke the processor four times a second on a node with nothing to do."""
     cycles = 20
-    busy.at_once.run_until(cycles * busy.site.settings.sense.cycle_seconds)
-    assert cycles / 2 < busy.steps["move"] <= 2 * cycles + 1
-    assert busy.steps["default-layouts"] <= 2 * cycles + 1
-    assert busy.steps["journal"] <= 2 * cycles + 1
+    idle.at_once.run_until(cycles * idle.site.settings.sense.cycle_seconds)
+    assert cycles / 2 < idle.steps["move"] <= 2 * cycles + 1
+    assert idle.steps["default-layouts"] <= 2 * cycles + 1
+    assert idle.steps["journal"] <= 2 * cycles + 1
 
 
 @pytest.mark.parametrize("queued", [True, False])
-def test_a_queued_act_and_the_end_of_a_pause_wake_an_activity(busy: Busy, queued: bool) -> None:
-    busy.at_once.run_until(ONSET - 2.5)
-    before = busy.steps["move"]
+def test_a_queued_act_and_the_end_of_a_pause_wake_an_activity(idle: Idle, queued: bool) -> None:
+    idle.at_once.run_until(97.5)
+    before = idle.steps["move"]
     if queued:
         action = Action(ActKind.MIGRATE, COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)
-        busy.site.service.gate.submit([action], 1)
+        idle.site.service.gate.submit([action], 1)
     else:
-        busy.site.service.answer({"request": "resume"})
-    busy.at_once.run_until(ONSET - 2.4)
-    assert busy.steps["move"] == before + 1
-
-
-def test_files_move_and_a_verdict_comes_however_long_looks_and_calls_take(busy: Busy) -> None:
-    """On a loaded file system nothing was moved in 4 minutes, and there was no verdict in 5."""
-    busy.at_once.run_until(ONSET)
-    busy.look_seconds, busy.filesystem.seconds = LOOK_SECONDS, CALL_SECONDS
-    while busy.when("KEPT: it helped") == float("inf") and busy.cluster.now < ONSET + 400:
-        busy.at_once.run_until(busy.cluster.now + 10)
-    busy.at_once.run_until(busy.cluster.now + 60)
-    found, acted, judged = busy.when("FOUND noisy"), busy.when("SET default layout"), busy.when("KEPT: it helped")
-    assert found < ONSET + 90
-    assert acted < found + 60
-    assert judged < acted + 120
-    moved = busy.moved()
-    assert len(moved) > 5
-    assert moved[0] < judged
-    longest = max(later - earlier for earlier, later in pairwise(moved))
-    assert longest < 60
-    assert max(busy.waited) == 0, "answers wait for no activity"
-    assert busy.site.service.activities.alive()
-
-
-def test_status_names_the_steps_that_wait(busy: Busy) -> None:
-    busy.at_once.run_until(ONSET)
-    busy.filesystem.seconds = 1000.0
-    busy.at_once.run_until(ONSET + 240)
-    status: Mapping[str, Any] = busy.site.service.answer({"request": "status"})
-    assert {each["name"] for each in status["activities"] if each["under_way_seconds"] > 60} >= {"facts", "plan"}
-    assert any("has taken" in words and "does not answer" in words for _, words in busy.said)
-    assert status["last_cycle"] > busy.cluster.epoch - 10, "the view is as fresh as ever"
+        idle.site.service.answer({"request": "resume"})
+    idle.at_once.run_until(97.6)
+    assert idle.steps["move"] == before + 1
 
 
 def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Path,

@@ -64,7 +64,8 @@ def test_a_declined_plan_is_put_aside_for_a_day_even_over_a_restart(asking: Site
         assert Approvals(asking.service.journal, other).of(found.key) is None, why
 
 
-def test_what_was_undone_is_done_again_in_any_mode(site: Site) -> None:
+def test_what_was_undone_is_done_again_by_apply_alone_in_any_mode(site: Site) -> None:
+    """Who declined it was told that it is done again."""
     site.run_until_said("SET default layout", before=100)
     site.shown("undo", "F1")
     site.run(until=site.cluster.now + 40)

@@ -19,16 +19,7 @@ from tierd.cli.control import finding_lines
 from tierd.daemon.answers import Case, FindingAnswer, FindingsAnswer, TargetTimeRow, to_json
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
-from tierd.daemon.status import (
-    AFTER_SECONDS,
-    BEFORE_SECONDS,
-    all_cases,
-    finding_answer,
-    mean_time,
-    throughput_of,
-    time_of_curve,
-    with_measurements,
-)
+from tierd.daemon.status import all_cases, finding_answer, mean_time, throughput_of, with_measurements
 from tierd.detect.costs import DeviceCosts
 from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Finding, JobLoad, SlowdownEvidence, Window
@@ -71,14 +62,6 @@ def test_a_curve_has_a_point_for_each_window_after_a_time(count: int, after: int
     (case,) = all_cases({1: FINDING}, (), windows, none_waits)
     assert throughput_of(case, windows, after) == tuple(
         (5.0 * n, 1e6 * (n % 7 + 100)) for n in range(1, 1 + count) if 5 * n > after)
-
-
-def test_a_curve_begins_before_the_onset_and_ends_after_the_case() -> None:
-    closed = remediation(State.CLOSED, verdict=Verdict.HELPED, ended_at=200.0, judged_at=180.0)
-    (case,) = all_cases({}, (closed,), (), none_waits)
-    assert time_of_curve(case) == (85.0 - BEFORE_SECONDS, 200.0 + AFTER_SECONDS)
-    late = [window(float(end), a=1) for end in (255, 260, 265)]
-    assert [time for time, _ in throughput_of(case, late, 0.0)] == [255.0, 260.0]
 
 
 def test_device_time_before_the_first_act_stays(tmp_path: Path) -> None:

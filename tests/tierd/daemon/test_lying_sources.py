@@ -1,29 +1,41 @@
 """Sources with wrong values, in virtual time: tierd does nothing unsafe, and reports the error."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
-from lustre.changelog.record import Record
+from lustre.changelog.record import Record, RecordType
+from lustre.fid import Fid
+from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
+from simulator.scenarios.events import Event, schedule
 from simulator.settings import ExporterLoad, recorded_test_bed
 from tests.conftest import Unpack
-from tests.tierd.simulated import NOISE, STREAM, World, world
+from tests.tierd.logged import logged
+from tests.tierd.simulated import NOISE, STREAM, Faulty, World, world
 from tests.tierd.site import Clearing, Site, acting, altered
+from tests.tierd.worlds import TARGETS
+from tierd.config.act import Mode
+from tierd.config.settings import Settings
 from tierd.model import Window
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.counters import JobEntry
 from tierd.sense.freshness import CheckedReadings
 from tierd.sense.parameters import why_jobs_are_unnamed
-from tierd.sense.readings import Reading
+from tierd.sense.readings import IMPLAUSIBLE, Reading, window
 from tierd.sense.sources import LiveSource
-from tierd.simulation.world import VirtualClock, parameter_files
+from tierd.simulation.world import VirtualClock, parameter_files, wire
 
 Lie = Callable[[Reading, int], Reading]
 
@@ -321,3 +333,207 @@ def test_nothing_begins_before_two_scrapes_of_prometheus_have_been_compared(tmp_
         at.run(at.cluster.now + 5)
         began.append(at.daemon.may_begin)
     assert began == [False] * 3 + [True] * 3
+
+
+# A neighbour with a hostile name in a hostile place, or whose records are lost: acted on safely, and explained
+
+
+EVIL = [("<script>\x1b[2J\"};$(id).7", "/proj/<script>alert(1)</script>\x1b[31m'\n$(id)"), ("-rf.7", "/proj/-rf"),
+        ("a b:c,{d}\n.7", "/proj/\udcff\udcfe"), ("../../etc.7", "/proj/.. ")]
+
+
+@pytest.mark.parametrize(("job", "directory"), EVIL, ids=["terminal and page", "option", "bytes", "path"])
+def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, job: str, directory: str) -> None:
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, job_id=job, directory=directory))))
+    sentences = []
+    while site.cluster.now < 130:
+        site.cluster.advance(5)
+        sentences.append(site.service.cycle())
+    (entry,) = site.service.journal.entries()
+    assert (entry.place, entry.outcome) == (directory, "done")
+    assert all(sentence.isprintable() for sentence in (*site.said, *sentences))
+    for command in (["status"], ["findings"], ["top"], ["plan"], ["history", "--long"], ["explain", "F1"], ["advise"]):
+        printed = site.shown(*command)
+        assert all(line.isprintable() for line in printed.splitlines()), command
+    assert "it helped" in site.shown("explain", "F1")
+    assert "<script>alert" not in site.fetched("/")[1]
+    metrics = site.fetched("/metrics")[1]
+    assert "<script>alert" not in metrics
+    assert len(list(text_string_to_metric_families(metrics))) > 30
+    assert site.ask("undo", id=1)["result"] == "undone"
+
+
+def test_a_finding_about_a_directory_whose_name_is_not_text_ends_nothing(site: Site) -> None:
+    """The journal could not store it, which ended tierd, and again after each start."""
+    place = "/proj/\udcff\x1b[2J\n<x>"
+    layout = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
+    site.settings = replace(site.settings, act=replace(site.settings.act, mode=Mode.ASK, on=("outgrown-component",)))
+    site.begin_again(FluidCluster(recorded_test_bed(), (
+        replace(NOISE, directory=place, layout=layout, start_seconds=0.0),)))
+    site.run_until_said("FOUND outgrown-component", before=100)
+    site.run_until_said("waits for approval", before=120)
+    for command in (["status"], ["findings"], ["plan"], ["explain", "F1"], ["report"]):
+        printed = site.shown(*command)
+        assert all(line.isprintable() for line in printed.splitlines()), command
+    for path in ("/", "/case/F1", "/history", "/metrics"):
+        status, page = site.fetched(path)
+        assert (status, "\x1b" in page, "<x>" in page) == (200, False, path == "/metrics"), path
+    site.restart()
+    assert site.ask("explain", id="F1")["case"]["subject"] == place
+    site.run_until_said("waits for approval", before=220)
+    site.shown("apply", "F2")
+    site.run_until_said("SET", before=240)
+
+
+# Readings with all kinds of wrong values: the loop continues, does nothing unsafe, and reports unusable values
+
+
+JOBS = ("ior.1", "untar.2", "x" * 300, "a b\n\x1b[2J", "", "naïve\udcff.3", "../../etc")
+NUMBERS = st.one_of(st.integers(0, 10**6).map(float), st.sampled_from(
+    [math.nan, math.inf, -math.inf, -1.0, 1e308, 2.0**64, 0.0]))
+COUNTERS = st.builds(
+    JobEntry,
+    st.dictionaries(st.sampled_from(["read", "write", "read_bytes", "write_bytes", "sync", "open", "close", "mknod"]),
+                    NUMBERS),
+    st.dictionaries(st.sampled_from(["read", "write", "read_bytes", "write_bytes"]), NUMBERS),
+    st.dictionaries(st.sampled_from([4096, 1 << 20]), NUMBERS),
+    st.sampled_from(["", "1", "nan", "1795000000", "soon", "9" * 40]))
+PAIRS = st.tuples(st.sampled_from([*TARGETS, "lustre-MDT0000", "lustre-OST" + "f" * 90]), st.sampled_from(JOBS))
+READINGS = st.tuples(
+    st.sampled_from([5.0, 5.0, 5.0, 0.0, -3600.0, 1e9, math.nan]),
+    st.dictionaries(PAIRS, COUNTERS, max_size=12), st.frozensets(st.sampled_from(TARGETS)),
+    st.dictionaries(st.sampled_from(TARGETS), st.sampled_from(["full", "degraded"]), max_size=2))
+RECORDS = st.builds(
+    lambda index, kind, target, parent, name, job: Record(
+        index, kind, 1795000000.0, 0, target, parent, name, job_id=job),
+    st.integers(0, 2**63), st.sampled_from(list(RecordType)), st.builds(Fid, st.integers(0, 2**64 - 1),
+                                                                        st.integers(0, 2**32 - 1)),
+    st.builds(Fid, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1)), st.binary(max_size=255),
+    st.sampled_from([job.encode("utf-8", "surrogateescape")[:64] for job in JOBS]))
+
+
+class Liar(LiveSource):
+    """A source that returns given readings, or fails."""
+
+    def __init__(self, now: float, readings: Sequence[object], records: Sequence[Record]) -> None:
+        self._time = now
+        self._readings: Iterator[object] = iter(readings)
+        self._records = records
+
+    def reading(self) -> Reading:
+        reported = next(self._readings)
+        if reported is None:
+            raise ConnectionRefusedError("refused")
+        assert isinstance(reported, tuple)
+        step, jobs, targets, conditions = reported
+        self._time += step
+        return Reading(self._time, jobs, frozenset(targets) | {target for target, _ in jobs}, conditions)
+
+    def records(self) -> Iterator[Sequence[Record]]:
+        yield self._records
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.one_of(READINGS, st.none()), min_size=2, max_size=12), st.lists(RECORDS, max_size=10))
+def test_the_loop_survives_any_reading_and_changes_nothing(readings: list[object], records: list[Record]) -> None:
+    said = logged()
+    cluster = Cluster(recorded_test_bed(), ())
+    with tempfile.TemporaryDirectory() as folder:
+        at = wire(cluster, Settings(), Path(folder), hook=lambda _, clock: Liar(clock.now(), readings, records))
+        for reported in readings:
+            at.daemon.cycle(0)
+            if reported is None:
+                assert any(words.startswith("blind: ") for words in at.daemon.faults.values())
+        assert list(at.journal.entries()) == []
+        assert all(line.isprintable() for text in said for line in text.splitlines())
+        at.journal.close()
+
+
+@given(st.dictionaries(PAIRS, COUNTERS, max_size=12), st.dictionaries(PAIRS, COUNTERS, max_size=12))
+def test_a_window_holds_numbers_or_names_those_that_make_no_sense(
+        before: dict[tuple[str, str], JobEntry], after: dict[tuple[str, str], JobEntry]) -> None:
+    targets = frozenset(target for target, _ in (*before, *after))
+    seen = window(Reading(0.0, before, targets), Reading(5.0, after, targets))
+    for load in seen.loads.values():
+        assert math.isfinite(load.moved_bytes)
+        assert math.isfinite(load.operations)
+        assert load.moved_bytes >= 0 <= load.operations
+    for names in seen.namespace.values():
+        assert math.isfinite(names.operations)
+    assert set(seen.conditions.values()) <= {IMPLAUSIBLE}
+
+
+# Faults of a simulated cluster, as tierd sees them in parameter files, changelogs and the port
+
+
+@pytest.mark.parametrize("model", [Cluster, FluidCluster], ids=["events", "flows"])
+@pytest.mark.parametrize(("name", "says"), [("degraded", "is degraded"), ("recovery", "is in recovery")])
+def test_a_target_that_is_not_well_takes_no_files(tmp_path: Path, model: type[Cluster], name: str, says: str) -> None:
+    """Moves onto one in recovery waited for it, failed, and opened the circuit breaker."""
+    at = world(tmp_path, model=model)
+    schedule([Event(10, name, {"target": "OST0003", **({"seconds": 60} if name == "recovery" else {})})], at.cluster)
+    at.run(20)
+    assert at.gate.queue.closed == {"lustre-OST0003": says}
+
+
+@pytest.mark.parametrize("seconds", [7200.0, -7200.0, -60.0])
+def test_after_a_clock_was_set_a_neighbour_is_found_by_what_was_seen_before(tmp_path: Path, seconds: float) -> None:
+    """What a stream gets alone does not change with the clock."""
+    for begins in (30.0, 45.0):
+        (folder := tmp_path / str(begins)).mkdir()
+        at = world(folder, (STREAM, replace(NOISE, start_seconds=begins)))
+        schedule([Event(20, "clock_jump", {"seconds": seconds})], at.cluster)
+        first = at.run_until_said("FOUND", before=begins + 150)
+        (reported,) = [words for words in at.said if "tierd may have to learn baselines again" in words]
+        assert reported.startswith("7205 s passed between two readings" if seconds > 0 else "the clock went back by ")
+        assert f"since {NOISE.job_id} started" in first
+
+
+def test_a_clock_that_was_set_ahead_shows_no_loss(tmp_path: Path) -> None:
+    """What was done in 5 s was compared with hours, and the stream seemed to have lost a tenth since."""
+    at = world(tmp_path, (STREAM, replace(NOISE, start_seconds=0.0, files_per_second=2.0)))
+    schedule([Event(60, "clock_jump", {"seconds": 7200.0})], at.cluster)
+    at.run(120)
+    assert not any("FOUND" in words for words in at.said)
+
+
+def test_an_act_before_the_clock_was_set_back_is_judged(tmp_path: Path) -> None:
+    at = world(tmp_path)
+    at.run_until_said("SET ", before=100)
+    at.cluster.epoch_ns -= 86400 * 10**9
+    at.run(at.cluster.now + 200)
+    assert any(words.startswith("KEPT: the effect cannot be judged: what the stream lost, or has regained, ")
+               for words in at.said), "nothing before the act can be compared"
+
+
+def test_an_act_whose_effect_nobody_saw_is_not_said_to_be_of_a_job_that_ended(tmp_path: Path) -> None:
+    sources: list[Faulty] = []
+
+    def hook(near: LiveSource, _: object) -> LiveSource:
+        sources.append(Faulty(near))
+        return sources[0]
+
+    at = world(tmp_path, hook=hook)
+    at.run_until_said("SET ", before=100)
+    sources[0].fault = OSError("no exporter answers")
+    at.run(at.cluster.now + 300)
+    sources[0].fault = None
+    assert "or not seen. " in at.run_until_said("KEPT: the effect cannot be judged", before=450)
+
+
+def test_late_readings_are_no_clock_that_was_set_back(tmp_path: Path) -> None:
+    """Samples of Prometheus are some time old, and tierd acts with its own clock."""
+    past = deque[Reading](maxlen=17)
+
+    class Late(LiveSource):
+        def reading(self) -> Reading:
+            past.append(super().reading())
+            return past[0]
+
+    at = world(tmp_path, hook=lambda near, _: Late(near.reading, near.follower))
+    at.run_until_said("SET ", before=300)
+    assert past[-1].time - past[0].time == pytest.approx(80, abs=1)
+    at.run(at.cluster.now + 140)
+    assert not any(words.startswith(("KEPT", "UNDOING")) for words in at.said), "it is too early"
+    at.run(at.cluster.now + 100)
+    assert any(words.startswith("KEPT: it helped") for words in at.said)

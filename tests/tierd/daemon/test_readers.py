@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.tierd.logged import logged
 from tests.tierd.site import Clearing, Site, altered
 from tierd.act.journal.writer import Journal
 from tierd.cluster.connection import BrokerError
 from tierd.cluster.reader import MdtReader
 from tierd.cluster.tallies import decode
-from tierd.config.load import ConfigurationError, parse
 from tierd.config.settings import ReaderSettings
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import TallyLimits
@@ -172,21 +170,3 @@ def test_what_a_standby_does_not_have_is_not_cleared(with_readers) -> None:
     assert "changelog" not in site.service.daemon.faults
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("[reader]\nenabled = true\n", "reader.enabled: readers send their tallies through NATS: set cluster.servers"),
-    ("[reader]\nenabled = true\n[cluster]\nservers = ['nats://a:4222']\n[sense.watch]\n'/in' = 'a.*'\n",
-     "sense.watch: watched directories and readers cannot be used together"),
-    ("[reader]\nlease_seconds = 1\n", "reader.lease_seconds"),
-])  # fmt: skip
-def test_contradictions(text, words) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        parse(text.encode(), "t.toml")
-    assert words in str(caught.value)
-
-
-def test_an_mdt_without_a_user_is_a_warning() -> None:
-    said = logged()
-    text = (b"[reader]\nenabled = true\n[cluster]\nservers = ['nats://a:4222']\n"
-            b"[sense]\nmdts = ['MDT0000', 'MDT0001']\nreaders = {MDT0000 = 'cl1'}\n")
-    parse(text, "t.toml")
-    assert "no user for MDT0001" in said[0]

@@ -216,17 +216,6 @@ def test_acts_that_a_pause_refuses_are_done_after_it(setup: RemediationWorld, be
     assert {outcome.result for outcome in setup.case.defaults} == {Outcome.DONE}
 
 
-def test_an_act_that_was_undone_is_done_again_by_apply_alone(setup: RemediationWorld) -> None:
-    """Who declined it was told that it is done again."""
-    setup.found_in("/a")
-    setup.case.verdict = Verdict.UNDONE_BY_HAND
-    setup.case.settle(State.UNDONE)
-    setup.case.finding_ended(1.0)
-    with pytest.raises(ValueError, match="no plan for it waits for approval"):
-        setup.remediations.decide(FOUND.key, "root", approved=False)
-    assert setup.remediations.decide(FOUND.key, "root", approved=True) == "done again"
-
-
 @pytest.mark.parametrize("verdict", [Verdict.HELPED, Verdict.CANNOT_TELL])
 def test_a_verdict_stays_and_the_next_place_is_another_case(setup: RemediationWorld, verdict: Verdict) -> None:
     setup.found_in("/a")
