@@ -303,21 +303,15 @@ def test_a_leader_that_may_not_act_or_is_gone_leaves_no_rule(
     assert leader is killed or any("tierd may not act now" in words for words in without_cure.site.said)
 
 
-@pytest.mark.parametrize("changed", [{"brake": False}, {"dry_run": True}, {"mode": "observe"}])
+@pytest.mark.parametrize("changed", [{"brake": False}, {"dry_run": True}, {"mode": "observe"}, {}])
 def test_it_is_off_by_default_and_where_tierd_does_not_act(braked: BrakedSite, changed: dict[str, object]) -> None:
     braked.site.restart(act=changed)
+    braked.site.service.gate.operating_state.draining = "" if changed else "maintenance"
     braked.begin()
     braked.run(until=70)
     assert any("FOUND" in words for words in braked.site.said)
     assert braked.cluster.tbf.rules[0].name == "default"
     assert not any("BRAKED" in words for words in braked.site.said)
-
-
-def test_during_a_drain_of_tierd_no_brake_begins(without_cure: BrakedSite) -> None:
-    without_cure.site.service.gate.operating_state.draining = "maintenance"
-    without_cure.run(until=70)
-    assert any("FOUND" in words for words in without_cure.site.said)
-    assert not any("BRAKED" in words for words in without_cure.site.said)
 
 
 def test_without_tbf_for_jobs_it_says_so_and_does_nothing(without_cure: BrakedSite) -> None:
