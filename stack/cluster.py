@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -259,17 +259,6 @@ class Audit:
                 + (f"; {count_of(self.open_acts, 'act')} under way" if self.open_acts else ""))
 
 
-def audit(moves: dict[Fid, int], journal: Path) -> Audit:
-    """Compare what was moved with a journal. Raises sqlite3.Error if it cannot be read."""
-    with sqlite3.connect(f"file:{journal}?mode=ro", uri=True) as db:
-        rows = db.execute("SELECT fid FROM actions WHERE kind = 'migrate' AND outcome = 'done'").fetchall()
-        (open_acts,) = db.execute("SELECT count(*) FROM actions WHERE outcome = 'under way'").fetchone()
-    db.close()
-    done = {Fid.parse(fid) for (fid,) in rows}
-    return Audit(len(moves), tuple(fid for fid, times in moves.items() if times > 1), tuple(moves.keys() - done),
-                 tuple(done - moves.keys()), open_acts)
-
-
 # The stack
 
 
@@ -279,6 +268,7 @@ class Nodes:
 
     folder: Path
     roles: Sequence[Role]
+    shared: SharedCluster
     clock: SystemClock
     log: Callable[[str], None]
     restart_seconds: float
@@ -322,24 +312,21 @@ class Nodes:
         return bool(self.leader and standbys == 1 and len(found.movers.movers) == len(MOVERS)
                     and len(found.readers.readers) == len(READERS))
 
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The running stack."""
-
-    nodes: Nodes
-    shared: SharedCluster
-    folder: Path
-
     def audit(self) -> Audit:
-        """Compare the file system with the journal of the leader. Raises sqlite3.Error."""
-        return audit(self.shared.moves(), self.folder / f"{self.nodes.leader}.sqlite")
+        """Compare what was moved with the journal of the leader. Raises sqlite3.Error."""
+        moves = self.shared.moves()
+        with closing(sqlite3.connect(f"file:{self.folder}/{self.leader}.sqlite?mode=ro", uri=True)) as db:
+            rows = db.execute("SELECT fid FROM actions WHERE kind = 'migrate' AND outcome = 'done'").fetchall()
+            (open_acts,) = db.execute("SELECT count(*) FROM actions WHERE outcome = 'under way'").fetchone()
+        done = {Fid.parse(fid) for (fid,) in rows}
+        return Audit(len(moves), tuple(fid for fid, times in moves.items() if times > 1), tuple(moves.keys() - done),
+                     tuple(done - moves.keys()), open_acts)
 
 
 @contextmanager
 def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[[str], None], options: Options, *,
             claim_expiry_seconds: float = 45.0, restart_seconds: float = RESTART_SECONDS,
-            files_per_second: float = FILES_PER_SECOND) -> Iterator[Running]:
+            files_per_second: float = FILES_PER_SECOND) -> Iterator[Nodes]:
     """Run all processes. All files are below ``folder``. The claim expires after the default time, unless given."""
     program = nats_program()
     if program is None:
@@ -361,13 +348,13 @@ def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[
         for role in roles:
             stack.callback(role.stop)
             role.start()
-        yield Running(Nodes(folder, roles, clock, log, restart_seconds), shared, folder)
+        yield Nodes(folder, roles, shared, clock, log=log, restart_seconds=restart_seconds)
         driver.stop()  # do not wait for a move
 
 
-def introduction(scenario: Scenario, stack: Running) -> list[str]:
+def introduction(scenario: Scenario, stack: Nodes) -> list[str]:
     stream, noise = scenario.jobs
-    leader = stack.nodes.leader or LEADERS[0]
+    leader = stack.leader or LEADERS[0]
     standby = next(name for name in LEADERS if name != leader)
     tierctl = tierctl_command()
     return [
@@ -376,7 +363,7 @@ def introduction(scenario: Scenario, stack: Running) -> list[str]:
         f"{noise.start_seconds:.0f} s and writes and reads small files on the same targets. tierd finds it, sets a",
         "default layout, and moves files to flash, through movers on other nodes. This takes some minutes.",
         "",
-        *("".join(f"  {role.name} {role.pid}" for role in stack.nodes.roles if role.name in names)
+        *("".join(f"  {role.name} {role.pid}" for role in stack.roles if role.name in names)
           for names in (BROKERS, LEADERS, MOVERS, READERS)),
         "",
         "Kill one of each while files are moved. It starts again after ten seconds, as under systemd:",
@@ -413,11 +400,11 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
     with running(folder, scenario, clock, log, options) as stack:
         introduced, compared_at = False, clock.now()
         while not clock.wait(POLL_SECONDS) and clock.now() < begun + options.seconds:
-            stack.nodes.step()
-            if not introduced and stack.nodes.ready():
+            stack.step()
+            if not introduced and stack.ready():
                 introduced = True
                 print("\n".join(introduction(scenario, stack)), flush=True)
-            if introduced and clock.now() >= compared_at + AUDIT_SECONDS and stack.nodes.leader:
+            if introduced and clock.now() >= compared_at + AUDIT_SECONDS and stack.leader:
                 compared_at = clock.now()
                 with suppress(sqlite3.Error):
                     log(f"{'':8} {'':>7}  {stack.audit().sentence}")

