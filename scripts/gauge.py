@@ -33,8 +33,8 @@ ROOMS = (
     ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_570),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_005),
     ("tierd: other", ("tierd",), 4_500, 6_080),
-    ("simulator", ("simulator",), 8_500, 8_906),
-    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_410),
+    ("simulator", ("simulator",), 8_500, 8_499),
+    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_254),
 )
 """Rooms, their folders, the lines that were planned, and those they may have. Of a file in two rooms, the first counts
 it."""
