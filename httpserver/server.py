@@ -136,9 +136,9 @@ class _Exchange:
             "PATH_INFO": unquote("/" + path.lstrip("/") if path.startswith("//") else path, "latin-1"),
             "wsgi.input": io.BytesIO(body), SLOT_KEY: self._slot,
         }  # fmt: skip
-        for name in headers:
-            values = [value.strip() for value in headers.get_all(name, [])]
-            environ[f"HTTP_{name.replace('-', '_').upper()}"] = ",".join(values)
+        for name, value in headers.items():
+            key = f"HTTP_{name.replace('-', '_').upper()}"
+            environ[key] = f"{environ[key]},{value.strip()}" if key in environ else value.strip()
         return environ
 
     def _receive_to(self, end: bytes, most_bytes: int, status: int) -> int:

