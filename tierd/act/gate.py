@@ -69,8 +69,7 @@ class Gate:
         self.completed_acts = CompletedActs(journal, clock)
         self.guard = guard or ActGuard()
         self.queue = MoveQueue(filesystem, budget, self.guard, batch, self.dispatch.full_for,
-                               pace=pace or BackgroundPace(), made_mirrors=journal.made_mirrors,
-                               earlier={move.path: move for move in journal.queue.all()})
+                               pace=pace or BackgroundPace(), made_mirrors=journal.made_mirrors)
         bucket = TokenBucket(Rate(DEFAULT_LAYOUTS_PER_SECOND), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self.default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self.guard, self._halt, clock=clock, dry_run=dry_run,
@@ -81,7 +80,7 @@ class Gate:
         """Called when acts were queued, from the thread that queued them."""
         self._breaker = breaker
         self._open: dict[int, QueuedMove] = {}
-        """Moves that were handed over and whose outcome is not known yet, by the number of their act."""
+        """Moves that were handed over and whose outcome is not known yet, by act. Other threads copy it first."""
         self._not_again: set[int] = set()
         """Those of them that were dropped meanwhile: if they were not begun, they do not wait again."""
         self.waiting_since = clock.now()
@@ -100,7 +99,6 @@ class Gate:
 
     def has_moves(self, finding_key: FindingKey) -> bool:
         """Whether moves of one finding wait, or were handed over."""
-        # copied: the thread that moves files changes it meanwhile
         return self.queue.waiting_for(finding_key) > 0 or any(
             each.action.finding == finding_key for each in self._open.copy().values())
 

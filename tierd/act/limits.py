@@ -224,11 +224,9 @@ class BackgroundPace:
             return None
         waits = {job: wait for job in sorted({job for job, _ in self._seconds(cost)})
                  if (lost := self._overdrawn.get((job, part))) and (wait := lost.overdrawn_seconds(now)) > 0}
-        if not waits:
-            return None
-        return Refusal(Reason.STREAMS, f"streams run on its targets ({first_names(waits)}), and may lose at "
-                       f"most {percent(part)} to such moves: the next one starts in {max(waits.values()):.0f} s",
-                       ", ".join(waits))
+        return None if not waits else Refusal(
+            Reason.STREAMS, f"streams run on its targets ({first_names(waits)}), and may lose at most {percent(part)} "
+            f"to such moves: the next one starts in {max(waits.values()):.0f} s", ", ".join(waits))
 
     def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> list[GiveBack]:
         """Enter a move that begins, and what it takes from each stream."""

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from lustre.errors import Gone, Stale, UnknownLayout
 from lustre.filesystem import FileStatus, Filesystem
-from lustre.layout.model import Component, Layout, explain, in_sync, names_osts, without_objects
+from lustre.layout.model import Component, Layout, in_sync, names_osts, without_objects
 from tierd.act.default_layouts import WORDS, default_of, default_words, same_default, set_default
 from tierd.act.guard import with_parents
 from tierd.act.journal.entry import Default, Entry
@@ -431,17 +431,20 @@ class Undo:
         return UndoResult(Outcome.UNDOING if search.waiting else Outcome.UNDONE, str(search))
 
 
-def close_unfinished(journal: Journal, filesystem: Filesystem, now: float,
-                     only: Container[int] | None = None) -> Iterator[tuple[Entry, Outcome, str]]:
+def close_unfinished(journal: Journal, filesystem: Filesystem, now: float, only: Container[int] | None = None, *,
+                     again: bool = True) -> Iterator[tuple[Entry, Outcome, str]]:
     """Close every act that was under way, or ``only`` some. Yields each as it was, with its outcome now and the detail.
     An undo stays under way unless it is found done; that of a default layout is not over before the directories below
-    are looked at. A move stays under way while its file cannot be examined.
+    are looked at. A move stays under way while its file cannot be examined. ``again``: moves that changed nothing wait
+    again.
     """
     for entry in (each for each in journal.unfinished() if only is None or each.id in only):
-        outcome, detail = _outcome_found(entry, filesystem)
+        outcome, detail, unchanged = _outcome_found(entry, filesystem)
         # it has the default of the later act, which nobody else has set
         if outcome == Outcome.INTERRUPTED and entry.outcome == Outcome.UNDOING and journal.later_in_force(entry):
             outcome, detail = Outcome.UNDOING, NOT_UNDONE
+        if again and unchanged:
+            journal.queue_again(entry, filesystem.fsname)
         if outcome != Outcome.UNDER_WAY:
             journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail
@@ -450,35 +453,34 @@ def close_unfinished(journal: Journal, filesystem: Filesystem, now: float,
 NOT_UNDONE = "tierd ended before the act was undone"
 
 
-def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
+def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str, bool]:
+    """The outcome of an act that was under way, the detail, and whether it changed nothing."""
     if entry.dry_run and entry.kind == ActKind.MIGRATE:
-        return Outcome.INTERRUPTED, "tierd ended before it had examined the file"
+        return Outcome.INTERRUPTED, "tierd ended before it had examined the file", True
     if entry.dry_run:
-        return Outcome.DRY_RUN, ""
+        return Outcome.DRY_RUN, "", False
     try:
         entry = located(entry, filesystem)
         found, present = present_state(entry, filesystem)
     except FileNotFoundError:
-        return Outcome.GONE, "tierd ended during the act, and the file or directory no longer exists"
+        return Outcome.GONE, "tierd ended during the act, and the file or directory no longer exists", False
     except OSError as error:
         found_as = Outcome.INTERRUPTED if isinstance(error, UnknownLayout) else Outcome.UNDER_WAY
         found_as = Outcome.DONE if entry.kind in DEFAULT_KINDS else found_as  # undo examines it again
         return (Outcome.UNDOING if entry.outcome == Outcome.UNDOING else found_as,
-                f"tierd ended during the act, and cannot examine the result: {error}")
-    if entry.kind in DEFAULT_KINDS and found is Has.OTHER:
-        now = f": {default_words(present)}" if present is not None else ""
-        return Outcome.INTERRUPTED, f"tierd ended during the act; the default is neither the old nor the new one{now}"
-    if entry.outcome == Outcome.UNDOING:
+                f"tierd ended during the act, and cannot examine the result: {error}", False)
+    third = entry.kind in DEFAULT_KINDS and found is Has.OTHER
+    if entry.outcome == Outcome.UNDOING and not third:
         is_over = found is not Has.AFTER and entry.kind != ActKind.SET_DEFAULT_LAYOUT
-        return (Outcome.UNDONE, "found undone") if is_over else (Outcome.UNDOING, NOT_UNDONE)
+        return (Outcome.UNDONE, "found undone", False) if is_over else (Outcome.UNDOING, NOT_UNDONE, False)
     was_mirrored = entry.layout_before is not None and entry.layout_before.mirror_count > 1
     layout = present if isinstance(present, Layout) else None
     if found is Has.AFTER and (layout is None or in_sync(layout) or not was_mirrored):
-        return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
-    if mirror := mirror_left(entry.layout_before, layout):
+        return Outcome.DONE, "tierd ended before it recorded the outcome; found done", False
+    if not third and (mirror := mirror_left(entry.layout_before, layout)):
         return Outcome.INTERRUPTED, ("tierd ended during the act. The file is whole and has two mirrors; remove the "
-                                     f"second: lfs mirror split -d --mirror-id {mirror} FILE")
-    if entry.before is None or same_default(present, entry.before):
-        return Outcome.INTERRUPTED, "tierd ended before the act was done; nothing is changed"
-    has = f": {explain(layout)}" if layout is not None else ""
-    return Outcome.INTERRUPTED, f"tierd ended during the act; the layout is neither the earlier nor the wanted one{has}"
+                                     f"second: lfs mirror split -d --mirror-id {mirror} FILE"), False
+    if not third and (entry.before is None or same_default(present, entry.before)):
+        return Outcome.INTERRUPTED, "tierd ended before the act was done; nothing is changed", True
+    return Outcome.INTERRUPTED, (f"tierd ended during the act; the {WORDS.get(entry.kind, 'layout')} is neither the "
+                                 f"earlier nor the wanted one: {default_words(present)}"), False

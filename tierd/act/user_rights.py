@@ -116,8 +116,7 @@ class RightsCheck:
         found = None
         for place in reversed(list(with_parents(path.rpartition("/")[0]))):  # as many as a user likes
             if place not in self._directories:
-                found = found or self._refusal(place, self._filesystem.status(place), Right.SEARCH)
-                self._directories[place] = found
+                self._directories[place] = found or self._refusal(place, self._filesystem.status(place), Right.SEARCH)
             found = self._directories[place]
         return found
 

@@ -180,19 +180,20 @@ class Service:
 
     def _close_unfinished(self) -> None:
         fids = [str(entry.fid) for entry in self.journal.unfinished()]
-        for _ in range(UNFINISHED_WAITS):
-            if not self.node.works_on(fids) or self._clock.wait(0.1):
-                break
-        self._close_examined(None)
+        engines_ended = any(not self.node.works_on(fids) or self._clock.wait(0.1) for _ in range(UNFINISHED_WAITS))
+        self._close_examined(None, again=engines_ended)
 
-    def _close_examined(self, only: Collection[int] | None) -> None:
+    def _close_examined(self, only: Collection[int] | None, *, again: bool) -> None:
         """Close acts of the run before, as far as their files can be examined now."""
-        found = list(close_unfinished(self.journal, self.node.filesystem, self._clock.now(), only))
+        found = list(close_unfinished(self.journal, self.node.filesystem, self._clock.now(), only, again=again))
         self._unexamined = {entry.id for entry, outcome, _ in found if outcome == Outcome.UNDER_WAY}
+        if only is None:
+            self.gate.queue.earlier = {move.path: move for move in self.journal.queue.all()}
         for entry, outcome, detail in found:
             if entry.id not in self._unexamined or only is None:
                 log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
-            if (entry.kind, outcome) == (ActKind.MIGRATE, Outcome.INTERRUPTED):
+            if (entry.kind, outcome) == (ActKind.MIGRATE, Outcome.INTERRUPTED) and (
+                    entry.place not in self.gate.queue.earlier):
                 self.gate.not_requeued["tierd ended during the move (tierctl history --outcome interrupted)"] += 1
 
     def _resume(self) -> None:
@@ -364,7 +365,7 @@ class Service:
 
     def _judge(self) -> None:
         if self._unexamined:
-            self._close_examined(self._unexamined)
+            self._close_examined(self._unexamined, again=False)
         self.daemon.judge()
         self.gate.operating_state.store()
         for extension in self._extensions:

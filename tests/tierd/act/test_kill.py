@@ -113,6 +113,8 @@ def test_at_every_step(tmp_path: Path) -> None:
             entries = list(journal.entries())
             assert all(at.truth(entry) for entry in entries if entry.id not in begun), (
                 where, [(e.place, e.outcome) for e in entries])
+            waits = {entry.place for entry in entries if entry.outcome == "interrupted"} - {"/d"}
+            assert {move.path for move in journal.queue.all()} >= waits, where
             seen |= {entry.outcome for entry in entries}
             journal.close()
     assert seen == {"done", "undone", "undoing", "interrupted"}

@@ -203,6 +203,7 @@ def test_moves_of_an_earlier_run_wait_until_they_are_queued_again(tmp_path: Path
     before.journal.close()
     world = World(tmp_path)
     world.gate.queue.planned_again = lambda move, *_: replace(move, layout=FLASH)
+    world.gate.queue.earlier = {move.path: move for move in world.journal.queue.all()}
     assert (list(world.gate.queue.earlier), world.gate.waiting) == (["/a", "/b", "/late", "/c", "/d"], 5)
     assert world.pump() == {}
     assert [action.path for action in world.gate.drop(OTHER)] == ["/c", "/d"], "before they are queued"

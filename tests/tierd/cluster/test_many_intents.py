@@ -37,7 +37,6 @@ from tierd.cluster.mover import Mover
 from tierd.config.act import ActSettings, ClaimSettings, MoverSettings
 from tierd.config.settings import Settings
 from tierd.model import Action
-from tierd.refusal import Reason, Refusal
 
 WANTED, _, SEED = os.environ.get("TIERD_INTENTS", "750").partition(":")
 TARGETS = 8
@@ -162,7 +161,7 @@ def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generati
     gate = Gate(lustre, lustre, Budget(FAST, clock.now()), CircuitBreaker(), journal, clock, False,  # type: ignore[arg-type]
                 dispatch=dispatch)
     list(close_unfinished(journal, lustre, clock.now()))  # type: ignore[arg-type]
-    gate.requeue(dict.fromkeys(gate.queue.earlier, Refusal(Reason.OUT_OF_DATE, "")))
+    journal.queue.remove([move.path for move in journal.queue.all()])
     finding = journal.add_finding(FINDING)
     left = [number for number, moved in enumerate(lustre.on_flash) if not moved]
     paths = [lustre.path_of(Fid(9, number)) for number in left]

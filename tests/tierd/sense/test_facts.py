@@ -1,7 +1,7 @@
 """What is gathered for policies: room and its growth, layouts, shared files, files on flash."""
 
 import errno
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar

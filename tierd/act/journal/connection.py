@@ -17,8 +17,6 @@ Value = str | int | float | bytes | None
 Row = tuple[Any, ...]
 """A row of a query. SQLite does not declare the types of its columns; the code that unpacks the row knows them."""
 _PROGRAM_ERRORS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError)
-
-
 BEGIN_ANEW = "move it away with -wal and -shm: tierd then begins a new journal, and cannot undo the acts in this one"
 _REMEDIES = {sqlite3.SQLITE_FULL: ": free 16 MiB", **dict.fromkeys(
     (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB), f": restore a copy, or {BEGIN_ANEW}")}

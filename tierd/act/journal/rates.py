@@ -37,8 +37,7 @@ class RateRecords:
                     self._sum_up(kind, finer, step, time // step * step)
 
     def _sum_up(self, kind: str, finer: int, step: int, end: int) -> None:
-        there = "SELECT 1 FROM rates WHERE step = ? AND kind = ? AND time = ?"
-        if self._db.execute(there, (step, kind, end)).fetchone():
+        if self._db.execute("SELECT 1 FROM rates WHERE step = ? AND kind = ? AND time = ?", (step, kind, end)):
             return
         parts = [Rates.unpacked(*row) for row in self._db.execute(
             "SELECT names, numbers FROM rates WHERE step = ? AND kind = ? AND time > ? AND time <= ?",

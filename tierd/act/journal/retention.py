@@ -22,8 +22,7 @@ PORTION_SECONDS = 1.0
 PASS_SECONDS = 3600.0
 """Time between two passes over what is old."""
 BY_AGE = ("samples", "time", 90), ("stagings", "ended_at", 30), ("scheduler_jobs", "time", 366)
-"""Tables, the column with a time, and the days after it when rows are removed. The time is 0 while a row is needed.
-"""
+"""Tables, the column with a time, and the days after it when rows are removed. The time is 0 while a row is needed."""
 JUDGEMENTS_USED = 20
 """Verdicts of a class of acts that decide about the next one; they are never removed."""
 MIN_FREE_PAGES = 1024

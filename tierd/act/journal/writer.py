@@ -23,6 +23,7 @@ from tierd.act.journal.entry import (
     Default,
     Entry,
     QueueStore,
+    Stamp,
     entry_of,
     finding_of,
     from_subject,
@@ -38,7 +39,7 @@ from tierd.act.journal.entry import (
 from tierd.act.journal.rates import RateRecords
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
-from tierd.acts import Outcome, Verdict
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.model import Action, Finding
 from tierd.structs import json_text
 from tierd.text import printable
@@ -123,6 +124,15 @@ class Journal:
         # SQLite nests no transactions; and only with the lock is it known whose transaction is open
         with self.db.lock, nullcontext() if self.db.raw.in_transaction else self.db.transaction(durable=False):
             self._change(entry, "outcome", outcome, detail, now)
+
+    def queue_again(self, entry: Entry, fs: str) -> None:
+        """Let a move that was interrupted wait again, once for a finding or order: it may be what ends tierd."""
+        finding = self.finding_of(entry.id)
+        key, layout, fid = self.key_of_finding(finding), entry.layout_after, entry.fid
+        if entry.kind == ActKind.MIGRATE and key and layout and fid and entry.undoes is None and not self._has_move(
+                fid, "finding = ? AND outcome = 'interrupted'", finding):
+            self.queue.add([Action(entry.kind, layout, entry.reason, key, path=entry.place, fid=fid,
+                                   size_bytes=entry.size_bytes)], finding, Stamp(fs, entry.dry_run, entry.intended_at))
 
     def judged(self, entry: int, verdict: Verdict, detail: str, now: float) -> None:
         """Enter the verdict on one act that is in force, and what it rests on."""

@@ -57,9 +57,7 @@ def needs_other(outcome: MoveOutcome) -> bool:
     return outcome.result is MoveResult.REFUSED and outcome.reason in OTHER_ENGINE
 
 
-FURTHER = (
-    "tierd.mirrors.mover",
-)
+FURTHER = ("tierd.mirrors.mover",)
 """Modules with a function ``engine``, which adds to an engine what it cannot do."""
 JOB_TAG = "tierd.0"
 """Job id of tierd's own I/O, one of ``own_jobs``."""

@@ -91,8 +91,7 @@ def _pieces(calls: Calls, source: int, status: Status, chunk_bytes: int) -> Iter
         start = found[0] - found[0] % PAGE_BYTES
         # never empty, whatever the kernel says
         end = min(-(-max(found[1], found[0] + 1) // PAGE_BYTES) * PAGE_BYTES, size_bytes)
-        for offset in range(start, end, chunk_bytes):
-            yield offset, min(chunk_bytes, end - offset)
+        yield from ((offset, min(chunk_bytes, end - offset)) for offset in range(start, end, chunk_bytes))
         at = end
 
 
@@ -142,10 +141,9 @@ class LeaseMover(inspection.FileEngine):
             return replace(inspection.removed_outcome(move), not_copied=1.0)  # there is no lease yet: it is gone
         except OSError as error:
             return replace(outcome_of_error(move, error), not_copied=1.0)
-        if not sure:
-            found = self.facts_of(move, batch, take=False)  # the room is taken under the lease
-            if isinstance(found, MoveOutcome):
-                return replace(found, not_copied=1.0)
+        # the room is taken under the lease
+        if not sure and isinstance(found := self.facts_of(move, batch, take=False), MoveOutcome):
+            return replace(found, not_copied=1.0)
         return self._exchange(move, status, batch)
 
     def _exchange(self, move: Move, status: Status, batch: DestinationState) -> MoveOutcome:
@@ -173,10 +171,10 @@ class LeaseMover(inspection.FileEngine):
         if (inspection.is_gone(self._calls, attempt.facts, failure) if attempt.facts is not None
                 else isinstance(failure, Stale) and not attempt.opened):
             return inspection.removed_outcome(move)
-        if isinstance(failure, NotPermitted) and not attempt.opened:  # immutable or append-only: the facts show which
-            found = self.facts_of(move, batch, take=False)
-            if isinstance(found, MoveOutcome):
-                return found
+        # immutable or append-only: the facts show which
+        if (isinstance(failure, NotPermitted) and not attempt.opened
+                and isinstance(found := self.facts_of(move, batch, take=False), MoveOutcome)):
+            return found
         return outcome_of_error(move, failure)
 
 
