@@ -59,12 +59,9 @@ class SourceAge:
         """Text for status."""
         age = self.age_seconds
         note = f"; {self.note}" if self.note else ""
-        old = "nothing yet" if age == float("inf") else f"{age:.0f} s old"
-        if self.problem:
-            return f"{old}: {self.problem}{note}"
-        if self.limit_seconds < age < float("inf"):
-            return f"{old}, and must be no older than {self.limit_seconds:g} s{note}"
-        return old + note
+        known = age < float("inf")
+        late = f", and must be no older than {self.limit_seconds:g} s" if known and age > self.limit_seconds else ""
+        return (f"{age:.0f} s old" if known else "nothing yet") + (f": {self.problem}" if self.problem else late) + note
 
 
 Source = TypeVar("Source")

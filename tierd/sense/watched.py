@@ -109,10 +109,9 @@ class Watcher:
     def take(self) -> tuple[list[Event], str]:
         """Events since the last call, and why some were lost ("" when none were)."""
         with self._lock:
-            events, lost = list(self._events), self._lost
-            self._events.clear()
-            self._lost = ""
-        return events, lost
+            taken = list(self._events), self._lost
+            self._events, self._lost = deque(), ""
+        return taken
 
     def close(self) -> None:
         os.eventfd_write(self._stop, 1)
@@ -125,8 +124,7 @@ class Watcher:
         for descriptor in (self._descriptor, self._stop):
             poll.register(descriptor, select.POLLIN)
         while True:
-            ready = [descriptor for descriptor, _ in poll.poll()]
-            if self._stop in ready:
+            if self._stop in {descriptor for descriptor, _ in poll.poll()}:
                 return
             try:
                 data = os.read(self._descriptor, 1 << 18)

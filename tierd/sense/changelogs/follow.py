@@ -98,6 +98,8 @@ class Follower:
         self._positions: dict[str, int] = {mdt: (positions or {}).get(mdt, 0) for mdt in mdts}
         self._later: dict[str, _Later] = {}
         """By MDT, if the last call ended at a missing record."""
+        self.behind: set[str] = set()
+        """MDTs whose newest record was old in the last call, which left some for the next one."""
         self._lost: dict[tuple[str, str], str] = {}
         """Reason why an MDT keeps no records for tierd, by MDT and by the check that found it."""
         self._missed: defaultdict[str, list[str]] = defaultdict(list)
@@ -169,6 +171,7 @@ class Follower:
         if before is not None and begun_at < before.seen_at:  # the clock was set back
             before = before._replace(seen_at=begun_at)
         newest = begun_at
+        self.behind.discard(mdt)
         for _ in range(self._max_reads):
             start = self._positions[mdt]
             behind = end = 0
@@ -197,6 +200,7 @@ class Follower:
             if not 0 <= self._clock.now() - begun_at < READ_SECONDS:
                 break
         if newest < begun_at - BEHIND_SECONDS:
+            self.behind.add(mdt)
             problems.append(f"changelog of {mdt}: tierd is more than {BEHIND_SECONDS:.0f} s behind, and catches up")
         return False
 
@@ -327,6 +331,9 @@ class ChangelogClearing:
         try:
             self._clear(mdt, reader, index)
         except OSError as error:
+            # older records, which another reader keeps, are none of this one: it begins where it was registered
+            if mdt in follower.behind and mdt not in self._cleared:
+                return
             words = f"{error}"
             # also, and before 2.17.57 EINVAL (LU-20351), for an index below the last one cleared for this reader: then
             # another program clears for it, and records may be gone that tierd has not read
