@@ -187,13 +187,15 @@ def with_name(query: Query, label: str) -> Query:
     return replace(query, expr=expr, legend=f"{{{{{label}}}}}")
 
 
-def mirrored(title: str, description: str, above: Query, below: Query, *, below_name: str, **more: Any) -> Panel:
-    """Two directions of traffic on one axis, the second below zero. ``below_name`` ends its legends."""
+def mirrored(title: str, description: str, read: Query, **more: Any) -> Panel:
+    """Bytes read, by a query for ``read_bytes``, and below zero bytes written, by the same for ``write_bytes``."""
+    written = Query(read.expr.replace("read_bytes", "write_bytes"), f"{read.legend} written")
     flipped = (
-        {"matcher": {"id": "byRegexp", "options": f"/ {below_name}$/"},
+        {"matcher": {"id": "byRegexp", "options": "/ written$/"},
          "properties": [{"id": "custom.transform", "value": "negative-Y"}]},
     )
-    made = timeseries(title, description, above, below, minimum=None, overrides=flipped, **more)
+    made = timeseries(title, description, replace(read, legend=f"{read.legend} read"), written, unit="Bps",
+                      minimum=None, overrides=flipped, **more)
     return replace(made, custom={**made.custom, "axisCenteredZero": True})
 
 

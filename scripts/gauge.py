@@ -34,7 +34,7 @@ ROOMS = (
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_005),
     ("tierd: other", ("tierd",), 4_500, 6_080),
     ("simulator", ("simulator",), 8_500, 8_499),
-    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_254),
+    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_245),
 )
 """Rooms, their folders, the lines that were planned, and those they may have. Of a file in two rooms, the first counts
 it."""

@@ -84,10 +84,8 @@ TRAFFIC = Row("Traffic", (
           'fs_target_operation:lustre_mdt_operations:rate2m{fs=~"$fs"}', "ops", width=8),
     mirrored("Throughput by pool", "Bytes read from object targets above zero, bytes written below, as counted by the "
              "servers. A flat top means that the pool is at its limit.",
-             Query(f"sum by (fs, pool) (fs_pool_target:lustre_ost_read_bytes:rate2m{POOLS})", "{{fs}} {{pool}} read"),
-             Query(f"sum by (fs, pool) (fs_pool_target:lustre_ost_write_bytes:rate2m{POOLS})",
-                   "{{fs}} {{pool}} written"), below_name="written", unit="Bps", stack=True,
-             links=(link_from_value("targets", "Targets", pool="pool"),)),
+             Query(f"sum by (fs, pool) (fs_pool_target:lustre_ost_read_bytes:rate2m{POOLS})", "{{fs}} {{pool}}"),
+             stack=True, links=(link_from_value("targets", "Targets", pool="pool"),)),
     timeseries("Metadata operations by type", "Operations on metadata targets by type. If a single type multiplies, "
                "one job usually causes it: see the job tables.",
                Query('topk(8, sum by (fs, operation) (fs_target_operation:lustre_mdt_operations:rate2m{fs=~"$fs"}))',

@@ -37,8 +37,7 @@ ACTIVE = total("Active clients", "Clients with read or write traffic in the last
 THROUGHPUT = mirrored(
     "Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
     "Servers show less if page caches work well.",
-    Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
-    Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written", unit="Bps")
+    Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}}"))
 TRAFFIC = Row("All clients", (
     total("Read", "Bytes per second that applications on all clients read.",
           'fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "Bps", width=8),
@@ -126,10 +125,7 @@ APPLICATIONS = Row("I/O sizes of applications", tuple(
 
 ONE = Row("One client: $instance", (
     mirrored("Throughput of applications", "Bytes per second that applications on this client read (above zero) and "
-             "wrote (below).",
-             Query(f"rate(lustre_llite_read_bytes_total{{{MINE}}}{RATE})", "{{mount}} read"),
-             Query(f"rate(lustre_llite_write_bytes_total{{{MINE}}}{RATE})", "{{mount}} written"),
-             below_name="written", unit="Bps"),
+             "wrote (below).", Query(f"rate(lustre_llite_read_bytes_total{{{MINE}}}{RATE})", "{{mount}}")),
     timeseries("Operations", "Operations of applications on this client, by type.",
                Query(f"topk(10, rate(lustre_llite_operations_total{{{MINE}}}{RATE}))", "{{mount}} {{operation}}"),
                unit="ops"),

@@ -61,10 +61,8 @@ TRAFFIC = Row("Throughput", (
                unit="Bps", by_name="jobid", overrides=(dashed("usual"),), links=(THIS,)),
     mirrored("Read and write throughput", "Bytes per second read (above zero) and written (below), of the ten jobs "
              "with the highest throughput.",
-             Query(f"topk(10, sum by (jobid) (fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}))",
-                   "{{jobid}} read"),
-             Query(f"topk(10, sum by (jobid) (fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}))",
-                   "{{jobid}} written"), below_name="written", unit="Bps", links=(THIS,)),
+             Query(f"topk(10, sum by (jobid) (fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}))", "{{jobid}}"),
+             links=(THIS,)),
     timeseries("Throughput by job and pool", "Bytes per second by job and pool (top ten). tierd looks for "
                "small I/O in disk pools.",
                Query(f'topk(10, sum by (pool, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_bytes'
@@ -103,9 +101,7 @@ PLACES = Row("Targets of the selected jobs", (
     mirrored("Throughput by target", "Bytes per second that the selected jobs read (above zero) and write (below), on "
              "the twenty busiest targets at the end of the time range. A single target means files with one stripe.",
              Query(largest(20, f"sum by (fs, target) (rate(lustre_job_read_bytes_total{{{RAW}}}{RATE}))"),
-                   "{{fs}} {{target}} read"),
-             Query(largest(20, f"sum by (fs, target) (rate(lustre_job_write_bytes_total{{{RAW}}}{RATE}))"),
-                   "{{fs}} {{target}} written"), below_name="written", unit="Bps", empty=NO_JOBS,
+                   "{{fs}} {{target}}"), empty=NO_JOBS,
              links=(link_from_value("targets", "This target", fs="fs", target="target"),)),
     timeseries("I/O latency", "Mean time of a read or write on the servers, for the selected jobs and "
                "targets (Lustre 2.14).",

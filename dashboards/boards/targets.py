@@ -104,9 +104,8 @@ STATE = Row("All targets", (
 LOAD = Row("Object targets: load (the twenty largest at the end of the time range)", (
     mirrored("Throughput", "Bytes per second read (above zero) and written (below), by target. Equal values within a "
              "pool are good.",
-             Query(largest(20, f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"), "{{fs}} {{target}} read"),
-             Query(largest(20, f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}"), "{{fs}} {{target}} written"),
-             below_name="written", unit="Bps", links=(JOBS,)),
+             Query(largest(20, f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"), "{{fs}} {{target}}"),
+             links=(JOBS,)),
     timeseries("Read and write operations", "Reads and writes per second, by target. Many operations with few bytes "
                "are small I/O.",
                Query(largest(20, f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}"), "{{fs}} {{target}}"),
