@@ -28,7 +28,7 @@ ROOMS = (
     ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_366),
     ("tierd: sense", ("tierd/sense",), 5_500, 7_825),
     ("tierd: detect, decide, verify, policies",
-     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_508),
+     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_504),
     ("tierd: act", ("tierd/act",), 6_000, 7_830),
     ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_570),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_005),

@@ -72,6 +72,34 @@ class View:
             self.memory[seconds] = profiles(self.recent(seconds))
         return self.memory[seconds]
 
+    def sizes_read(self, of: str = "") -> Mapping[str, float]:
+        """Mean bytes per opened file of each job that reads from targets with this prefix."""
+        targets = {target for window in self.windows for target, _ in window.loads if target.startswith(of)}
+        return {part.job.job: part.bytes_per_file for part in traffic(self.profiles(), targets, "read")}
+
+    def targets_of_pool(self, fsname: str, pool: str) -> frozenset[str]:
+        """Object targets of a pool, or in all of several (exporters: "all,hdd"). "" selects those outside all pools."""
+        if pool:
+            return frozenset.intersection(*(frozenset(self.facts.pools.get(each, ())) for each in pool.split(",")))
+        pooled = {target for members in self.facts.pools.values() for target in members}
+        return frozenset(target for window in self.windows for target, _ in window.loads
+                         if target.startswith(f"{fsname}-") and target not in pooled)
+
+    def has_free_space(self, targets: Collection[str]) -> bool:
+        """Whether the targets exist and have free space. Unknown space counts as free."""
+        room = room_on(targets, self.facts.fill)
+        return bool(targets) and (not room.size_bytes or room.avail_bytes >= MIN_FREE_SHARE * room.size_bytes)
+
+    @property
+    def clients(self) -> Iterator[ClientLoad]:
+        """Clients that were seen recently."""
+        return (each for each in self.facts.clients if each.seconds > 0 and each.time > self.now - STALE_SECONDS)
+
+    def by_cause(self, cause_of: Callable[[ClientLoad], str]) -> Mapping[tuple[str, str], Sequence[ClientLoad]]:
+        """Groups clients by cause: an administrator sets a parameter on many clients, not on one."""
+        found = grouped(((client.fsname, cause_of(client)), client) for client in self.clients)
+        return {key: clients for key, clients in sorted(found.items()) if key[1]}
+
 
 class JobTraffic(NamedTuple):
     """Bytes and RPCs of one job to some targets, in one direction."""
@@ -92,12 +120,6 @@ def traffic(jobs: Mapping[str, Profile], targets: Collection[str], direction: st
         files = max(job.opens, job.closes, job.creates)
         if moved and rpcs:
             yield JobTraffic(job, moved, rpcs, moved / files if files else float("inf"))
-
-
-def sizes_read(view: View, of: str = "") -> Mapping[str, float]:
-    """Mean bytes per opened file of each job that reads from targets with this prefix."""
-    targets = {target for window in view.windows for target, _ in window.loads if target.startswith(of)}
-    return {part.job.job: part.bytes_per_file for part in traffic(view.profiles(), targets, "read")}
 
 
 def rpcs_saved(parts: Iterable[JobTraffic], rpc_bytes: float) -> float | None:
@@ -122,26 +144,11 @@ def share_at(limit: float, sent: Mapping[int, float]) -> float:
     return sum(count for value, count in sent.items() if value >= limit) / every if every else 0.0
 
 
-def targets_of_pool(view: View, fsname: str, pool: str) -> frozenset[str]:
-    """Object targets of a pool, or in all of several (exporters: "all,hdd"). "" selects those outside all pools."""
-    if pool:
-        return frozenset.intersection(*(frozenset(view.facts.pools.get(each, ())) for each in pool.split(",")))
-    pooled = {target for members in view.facts.pools.values() for target in members}
-    return frozenset(target for window in view.windows for target, _ in window.loads
-                     if target.startswith(f"{fsname}-") and target not in pooled)
-
-
 def room_on(targets: Collection[str], fill: Mapping[str, TargetFill]) -> TargetFill:
     """The space on some targets together, as far as it is known."""
     known = [fill[target] for target in targets if target in fill]
     return TargetFill(sum(each.size_bytes for each in known), sum(each.avail_bytes for each in known),
                       sum(each.growth_bytes_per_second for each in known))
-
-
-def has_free_space(view: View, targets: Collection[str]) -> bool:
-    """Whether the targets exist and have free space. Unknown space counts as free."""
-    room = room_on(targets, view.facts.fill)
-    return bool(targets) and (not room.size_bytes or room.avail_bytes >= MIN_FREE_SHARE * room.size_bytes)
 
 
 def mean_concurrent_rpcs(jobs: Mapping[str, Profile], targets: Collection[str]) -> float | None:
@@ -152,16 +159,6 @@ def mean_concurrent_rpcs(jobs: Mapping[str, Profile], targets: Collection[str]) 
     busy = totals((target, load.busy_usec / 1e6 / job.seconds) for job in jobs.values()
                   for target, load in job.by_target.items() if target in targets and load.bulk_operations)
     return sum(busy.values()) / len(busy) if busy and any(busy.values()) else None
-
-
-def recently_seen(view: View) -> Iterator[ClientLoad]:
-    return (client for client in view.facts.clients if client.seconds > 0 and client.time > view.now - STALE_SECONDS)
-
-
-def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> Mapping[tuple[str, str], Sequence[ClientLoad]]:
-    """Groups clients by cause: an administrator sets a parameter on many clients, not on one."""
-    found = grouped(((client.fsname, cause_of(client)), client) for client in recently_seen(view))
-    return {key: clients for key, clients in sorted(found.items()) if key[1]}
 
 
 def client_names(clients: Sequence[ClientLoad]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lustre.layout.model import Component, Layout
 from tierd.decide.plans import RETRY_SECONDS, Plan, missing_pool, move, room_bytes
 from tierd.decide.relocation import bytes_per_component
-from tierd.detect.view import View, has_free_space, room_on
+from tierd.detect.view import View, room_on
 from tierd.model import Action, Advice, Evidence, Finding, StoredFile, Table
 from tierd.policies.protocol import Common, Policy, Situation, Tables
 from tierd.refusal import Reason, Refusal
@@ -91,8 +91,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             directories=tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20],
             advice=(Advice(f"lfs migrate --non-block -p {quoted(disks)} FILE", "first the files idle for the longest",
                            "frees flash for files in use; tierd does this for files it moved there, and in the "
-                           "directories of [cold_to_disk]"),) if has_free_space(
-                               view, view.facts.pools.get(disks, ())) else ())
+                           "directories of [cold_to_disk]"),)
+            if view.has_free_space(view.facts.pools.get(disks, ())) else ())
 
 
 def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) -> Plan:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tierd.detect.view import View, has_free_space, room_on, traffic
+from tierd.detect.view import View, room_on, traffic
 from tierd.model import Advice, Finding
 from tierd.policies.protocol import Common, Policy
 from tierd.text import bytes_text, first_names, percent, quoted, rate_text
@@ -58,7 +58,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:
-    if not has_free_space(view, view.facts.pools.get(disks, ())):
+    if not view.has_free_space(view.facts.pools.get(disks, ())):
         return
     stored = [file for file in view.facts.stored if pool in file.pools]
     if not stored or any(file.read_at < view.now - COLD_SECONDS for file in stored):

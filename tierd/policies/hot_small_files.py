@@ -19,7 +19,7 @@ from tierd.decide import plans, sizing
 from tierd.decide.plans import Plan
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes
-from tierd.detect.view import LATEST_SECONDS, View, has_free_space
+from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Use, edge
 from tierd.refusal import Reason, Refusal
@@ -112,7 +112,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
                            f"files in {quoted(places[0].directory)}", "reads need no seeks; "
                            "tierd does this if [act] on names hot-small-files"),)
-            if has_free_space(view, view.flash) else ())
+            if view.has_free_space(view.flash) else ())
 
 
 def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation) -> Plan:

@@ -25,7 +25,7 @@ from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind, Verdict
 from tierd.decide.plans import Plan
 from tierd.detect.groups import covering, grouped, totals
-from tierd.detect.view import View, sizes_read
+from tierd.detect.view import View
 from tierd.model import MAX_CLIENTS, Action, Advice, DirectoryActivity, Evidence, Facts, Finding, Table
 from tierd.policies.protocol import LEAVE, Common, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
@@ -159,7 +159,7 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
         stripes=None if stripes is None else stripes.stripe_count,
         unchanged_names=max(0, sum(p.creates - p.unlinks for p in facts.directories if p.directory == place)),
         nodes=nodes, parent_operations_per_second=rate_below(parent, facts) if parent else 0.0)
-    sizes = sizes_read(view)  # one that is unknown counts as tiny
+    sizes = view.sizes_read()  # one that is unknown counts as tiny
     tiny = all(sizes.get(job, 0) <= DOM_BYTES for job in jobs)
     return POLICY.finding(
         view, f"{quoted(subject)} has {evidence.creates_per_second:.0f} creates, {evidence.opens_per_second:.0f} opens "

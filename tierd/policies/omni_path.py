@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tierd.advised import CLIENT_DRIVER, DRIVER_TEXTS, SERVER_DRIVER, driver_command, driver_value
 from tierd.detect.groups import grouped
-from tierd.detect.view import View, recently_seen
+from tierd.detect.view import View
 from tierd.loads import OTHER_OPERATIONS, READS, Loads
 from tierd.model import Advice, Finding
 from tierd.policies.protocol import Common, Policy
@@ -31,7 +31,7 @@ class Settings(Common):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     servers = view.facts.server_drivers
-    clients = {client.client: client.fabric_driver for client in recently_seen(view)
+    clients = {client.client: client.fabric_driver for client in view.clients
                if client.fabric_driver and client.client not in servers and _enough(
                    sum(load.rpcs for load in client.rpcs if load.kind == "osc") / client.seconds, "clients", view,
                    settings)}

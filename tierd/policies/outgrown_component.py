@@ -18,7 +18,7 @@ from lustre.layout.size import size_text
 from tierd.decide import sizing
 from tierd.decide.plans import Plan, default_refusal, flash_first, flash_is_short, missing_pool, new_default, plan_of
 from tierd.detect.groups import grouped
-from tierd.detect.view import View, has_free_space
+from tierd.detect.view import View
 from tierd.model import Action, Advice, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import Common, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
@@ -74,7 +74,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             OutgrownComponentEvidence(files_outgrown=outgrown, files_created=created, share=share,
                                       component_bytes=end or 0, seconds=view.facts.directory_seconds),
             job=job, directories=(place,), subject=place, advice_only=False,
-            advice=() if not has_free_space(view, view.flash) else (
+            advice=() if not view.has_free_space(view.flash) else (
                     Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "
                            f"{quoted(place)}", "with a SIZE that holds whole files", "new files are no longer split; "
                            "a default layout without a first component has the same effect"),))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tierd.detect.view import View, by_cause, client_names, sizes_read
+from tierd.detect.view import View, client_names
 from tierd.model import Advice, ClientLoad, Finding
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent
@@ -45,18 +45,17 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
+    for (fsname, why), clients in view.by_cause(lambda client: cause(client, view, settings)).items():
         hits, misses, discarded, jumps, budget_used_up = (
             sum(client.read_ahead.get(event, 0.0) for client in clients) for event in EVENTS)
-        words, advice = DESCRIPTIONS[why], tuple(advise(why, fsname, clients))
         # files that are read ahead as a whole; unknown if no job is known
-        if not advice or max(sizes_read(view, f"{fsname}-").values(), default=float("inf")) <= WHOLE_READ_BYTES:
+        if max(view.sizes_read(f"{fsname}-").values(), default=float("inf")) <= WHOLE_READ_BYTES:
             continue
         yield POLICY.finding(
             view, f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
-            f"{client_names(clients)}: {words}",
+            f"{client_names(clients)}: {DESCRIPTIONS[why]}",
             {"hits": hits, "misses": misses, "discarded": discarded, "clients": len(clients), "jumps": jumps,
-             "budget_used_up": budget_used_up}, subject=f"{fsname}: {why}", advice=advice)
+             "budget_used_up": budget_used_up}, subject=f"{fsname}: {why}", advice=advise(why, fsname, clients))
 
 
 def cause(client: ClientLoad, view: View, settings: Settings) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
 from tierd.detect.groups import grouped, totals
 from tierd.detect.profile import Classes
-from tierd.detect.view import View, client_names, recently_seen, rpcs_saved, share_at, targets_of_pool, traffic
+from tierd.detect.view import View, client_names, rpcs_saved, share_at, traffic
 from tierd.model import Advice, ClientLoad, Finding, RpcLoad
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import binary_text, percent, quoted
@@ -42,7 +42,7 @@ class Settings(Common):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     found = grouped(((client.fsname, load.pool, load.direction, why), (client, load))
-                    for client in recently_seen(view) for load in client.rpcs
+                    for client in view.clients for load in client.rpcs
                     if load.kind == "osc" and (why := cause(client, load, view, settings)))
     for subject, pairs in sorted(found.items()):
         if not (advice := tuple(advise(subject, pairs, view))):
@@ -89,7 +89,7 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
     clients = [client for client, _ in pairs]
     where = f"on {client_names(clients)}"
     limit_bytes = round(min(load.max_pages for _, load in pairs) * PAGE_BYTES)
-    targets = targets_of_pool(view, fsname, pool)
+    targets = view.targets_of_pool(fsname, pool)
     accepted = min((view.facts.max_rpc_bytes.get(target, 0) for target in targets), default=0)  # 0: not known of all
     wanted = USUAL_RPC_BYTES if not accepted else accepted if accepted > limit_bytes else RPC_BYTES
     rpc_bytes = wanted if why == AT_LIMIT else limit_bytes

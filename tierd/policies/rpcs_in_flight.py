@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tierd.detect.groups import grouped
-from tierd.detect.view import View, client_names, mean_concurrent_rpcs, recently_seen, share_at, targets_of_pool
+from tierd.detect.view import View, client_names, mean_concurrent_rpcs, share_at
 from tierd.model import Advice, ClientLoad, Finding
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent, quoted
@@ -34,14 +34,14 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    found = grouped((subject, (client, load)) for client in recently_seen(view) for load in client.rpcs
+    found = grouped((subject, (client, load)) for client in view.clients for load in client.rpcs
                     for subject in [(client.fsname, load.kind, load.pool, load.direction)]
                     if load.max_in_flight and load.rpcs / client.seconds >= settings.min_rpcs_per_second
                     and share_at(load.max_in_flight, load.in_flight) >= edge(
                         settings.enter, view, POLICY.name, "", " ".join(subject)))
     for subject, pairs in sorted(found.items()):
         fsname, kind, pool, direction = subject
-        disks = targets_of_pool(view, fsname, pool) - set(view.flash) if kind == "osc" else frozenset()
+        disks = view.targets_of_pool(fsname, pool) - set(view.flash) if kind == "osc" else frozenset()
         at_once = mean_concurrent_rpcs(view.profiles(), disks) or 0.0  # more would only wait there
         limit = min(load.max_in_flight for _, load in pairs)
         if limit >= MAX_RPCS_IN_FLIGHT or at_once > MAX_AT_WORK:

@@ -26,7 +26,7 @@ from tierd.detect.attribution import directories
 from tierd.detect.groups import grouped, totals
 from tierd.detect.hints import hints
 from tierd.detect.profile import Classes
-from tierd.detect.view import LATEST_SECONDS, View, has_free_space
+from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
@@ -123,7 +123,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                    Advice(f"lfs migrate --non-block -c 1 -p {quoted(pools.flash)} FILE",
                           f"the files of {quoted(job.job)}, when closed",
                           "flash needs no seeks; move whole files, because a first component on flash does not help")]
-                  if has_free_space(view, view.flash) else []),
+                  if view.has_free_space(view.flash) else []),
                 Advice("use larger records, collective buffering (MPI-IO, HDF5) or a node-local copy",
                        f"in {quoted(job.job)}",
                        f"up to {per_mib:.0f} times fewer operations for the same bytes"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tierd.advised import GOOD_STATAHEAD_HITS, STATAHEAD_BATCH
-from tierd.detect.view import View, by_cause, client_names
+from tierd.detect.view import View, client_names
 from tierd.model import Advice, ClientLoad, Finding
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent
@@ -35,7 +35,7 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
+    for (fsname, why), clients in view.by_cause(lambda client: cause(client, view, settings)).items():
         started, wrong, hits, misses = counted(clients).values()
         every, where = hits + misses, f"on {client_names(clients)}"
         setting = f"lctl set_param llite.{fsname}-*.statahead"
