@@ -35,7 +35,7 @@ MAX_LINE_BYTES = 1 << 14
 MAX_HEAD_BYTES = 1 << 16
 MAX_DISCARDED_BYTES = 1 << 20
 """Limit of bytes to discard after a refused request."""
-BUFFER_BYTES = 1 << 15
+BUFFER_BYTES = 1 << 12
 SLOT_KEY = "httpserver.slot"
 """Key of the connection's :class:`Slot` in the WSGI environment."""
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
@@ -197,12 +197,12 @@ class _Exchange:
             with contextlib.ExitStack() as stack:
                 stack.callback(getattr(body, "close", tuple))
                 pieces = itertools.chain(written, body)
-                first = next(pieces, b"")  # an application that is a generator calls start now
+                piece = next(pieces, b"")  # an application that is a generator calls start now
                 if isinstance(body, list) and body:  # a 304 has none
                     headers = [("Content-Length", str(sum(map(len, body)))), *headers]
                 if environ["REQUEST_METHOD"] == "HEAD":
-                    first, pieces = b"", itertools.chain()
-                self._send(self._head(status, headers) + first)
+                    piece, pieces = b"", itertools.chain()
+                self._send(self._head(status, headers) + piece)
                 for piece in pieces:
                     self._send(piece)
         except Exception as error:
