@@ -63,8 +63,9 @@ def test_a_job_without_a_name_is_not_named_after_the_scrape() -> None:
     assert newest_reading(about("OST0000", 10), [nameless, written("j", (10, 1.0))]).jobs.keys() == {("l-OST0000", "j")}
 
 
-@pytest.mark.parametrize(("begun", "other"), [(20, {"instance": "oss2:9169"}), (5, {"job": "again"})],
-                         ids=["a failover", "two configurations"])
+@pytest.mark.parametrize(("begun", "other"), [
+    (20, {"instance": "oss2:9169"}), (5, {"job": "again"}), (0, {"job": "many"})],
+    ids=["a failover", "two configurations", "two at the same times"])
 def test_of_a_target_from_two_places_the_last_scraped_counts(begun: int, other: dict[str, str]) -> None:
     both = [*about("OST0000", 0, 10), *about("OST0000", begun, begun + 10, **other)]
     reading = newest_reading(both, [written("j", (0, 7.0), (10, 9.0)),
