@@ -1,4 +1,4 @@
-"""Servers: sums that outlive their source, recovery, checks, clients, rules of services. See also test_written."""
+"""Servers: sums that outlive their source, recovery, checks, clients, rules of services. See also test_golden."""
 
 import pytest
 
