@@ -218,8 +218,8 @@ class Planner:
                 refusals.append(refused)
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
             elif stream.lacks_past and any(a.kind == ActKind.MIGRATE for a in acts):
-                refusals.append(Refusal(Reason.FIRST_REVERSIBLE, "device time alone shows the loss: files are moved "
-                                "once the default layout has helped").about(finding.aggressor))
+                refusals.append(Refusal(Reason.FIRST_REVERSIBLE, "device time alone shows the loss: no file moves "
+                                "before a default layout has helped").about(finding.aggressor))
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
         return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))
 

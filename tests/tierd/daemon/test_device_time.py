@@ -47,7 +47,7 @@ def test_files_are_moved_only_after_the_default_layout_has_helped(tmp_path: Path
     at.run_until_said("KEPT: it helped", before=BEFORE_TIERD + 200)
     judged = next(n for n, sentence in enumerate(at.said) if "KEPT: it helped" in sentence)
     assert not any("queued" in sentence for sentence in at.said[:judged])
-    assert any("once the default layout has helped" in sentence for sentence in at.said[:judged])
+    assert any("before a default layout has helped" in sentence for sentence in at.said[:judged])
     at.run(until=at.cluster.now + 60)
     assert list(at.journal.entries(Outcome.DONE))[-1].kind == ActKind.MIGRATE
 
