@@ -80,9 +80,7 @@ def data_limits(tree: Tree) -> dict[str, int]:
     for name in tree.devices("lod"):
         device = parse_device(name)
         now_kib = df.integer(tree.read(f"lod/{name}/dom_stripesize_cur_kb") or b"")
-        limit = df.integer(tree.read(f"lod/{name}/dom_stripesize") or b"")
-        if now_kib is not None:
-            limit = now_kib << 10
+        limit = now_kib << 10 if now_kib is not None else df.integer(tree.read(f"lod/{name}/dom_stripesize") or b"")
         if limit is not None and device.kind == "mdtlov":
             found[f"{device.fsname}-{device.target}"] = limit
     return found

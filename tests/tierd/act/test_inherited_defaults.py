@@ -16,7 +16,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import World
 from tests.tierd.act.movers.minicalls import Killed
 from tests.tierd.act.movers.minilustre import FLASH, HDD
-from tests.tierd.act.test_default_layouts import done
+from tests.tierd.act.test_undo import done
 from tierd.act.undo import SEARCH_SECONDS, Undo, close_unfinished
 from tierd.acts import Outcome
 from tierd.refusal import Reason, Refusal
