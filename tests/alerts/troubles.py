@@ -262,7 +262,7 @@ def closed_debugfs(site: Site) -> None:
 
 def hung_service(site: Site) -> None:
     """Requests wait, and the threads do nothing any more."""
-    site.event("stop", job=STREAM.job_id)
+    site.cluster.stop(STREAM.job_id)
     sub("sys/kernel/debug/lustre/ost/OSS/ost_io/nrs_policies", r"queued: 0", "queued: 7")(site)
 
 
