@@ -115,8 +115,7 @@ class CheckedReadings(Checked[Callable[[], Reading]]):
         except OSError as error:
             self._problem = str(error)
             raise
-        self._problem = ""
-        self._last = reading.time
+        self._problem, self._last = "", reading.time
         self._entries = reading.jobs.keys()
         return replace(reading, conditions={**reading.conditions, **dict.fromkeys(missing, UNSEEN)})
 
