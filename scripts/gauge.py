@@ -25,13 +25,13 @@ ROOMS = (
     ("lustre", ("lustre",), 7_000, 6_990),
     ("httpserver", ("httpserver",), 1_200, 1_200),
     ("exporter", ("exporter",), 8_500, 8_138),
-    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_366),
+    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_364),
     ("tierd: sense", ("tierd/sense",), 5_500, 7_825),
     ("tierd: detect, decide, verify, policies",
-     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_504),
+     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_465),
     ("tierd: act", ("tierd/act",), 6_000, 7_830),
-    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_570),
-    ("tierd: cluster", ("tierd/cluster",), 3_000, 3_005),
+    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_565),
+    ("tierd: cluster", ("tierd/cluster",), 3_000, 3_000),
     ("tierd: other", ("tierd",), 4_500, 6_080),
     ("simulator", ("simulator",), 8_500, 8_499),
     ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_245),
@@ -111,9 +111,9 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 78_032
+    yield "all product Python", lines(counted), 65_000, 77_195
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
-    yield "tests", lines(files("tests")), 42_000, 53_406
+    yield "tests", lines(files("tests")), 42_000, 53_410
     every = Settings()
     policies = sum(settings_of(each.settings) for each in every.policies)
     yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200, 200
@@ -121,7 +121,7 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
     yield "words of docs and README, without metrics.md", sum(map(words, pages)), 40_000, 40_000
     quiet, acted = way_of_a_record()
     yield "files that run in a quiet cycle", quiet, 40, 84
-    yield "files that run up to the first act", acted, 70, 108
+    yield "files that run up to the first act", acted, 70, 115
 
 
 def main() -> int:

@@ -30,16 +30,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain, combinations
-from math import log, sqrt
+from math import inf, log, sqrt
 
-import msgspec
 import numpy as np
 
 from tierd.detect.accelerators import SmallWrites
 from tierd.detect.columns import JobKinds, WindowColumns
 from tierd.loads import Array, Bools, Floats, Ints, distinct, sums
+from tierd.structs import decoded, json_text
 
 Vector = tuple[float, float, float]
 """For bytes read, bytes written and operations."""
@@ -72,19 +72,16 @@ def costs_to_json(costs: Mapping[str, DeviceCosts]) -> str:
     >>> costs_from_json(costs_to_json(known)) == known, costs_from_json('{"hdd": {"seconds": [1, 2]}}')
     (True, {})
     """
-    return msgspec.json.encode(dict(sorted(costs.items()))).decode()
+    return json_text({pool: asdict(each) for pool, each in sorted(costs.items())})
 
 
 def costs_from_json(text: str) -> dict[str, DeviceCosts]:
-    """The costs of all pools as they were stored. Pools whose numbers make no sense are left out."""
-    found = {}
-    with suppress(msgspec.DecodeError):
-        for pool, each in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items():
-            with suppress(msgspec.DecodeError):
-                costs = msgspec.json.decode(each, type=DeviceCosts)
-                if min(*costs.seconds, *np.diag(costs.covariance)) >= 0:
-                    found[pool] = costs
-    return found
+    """The costs of all pools as they were stored; none if a number makes no sense."""
+    with suppress(ValueError):
+        found = decoded(text, dict[str, DeviceCosts])
+        if all(0 <= each < inf for costs in found.values() for each in (*costs.seconds, *np.diag(costs.covariance))):
+            return found
+    return {}
 
 
 def vector(values: Floats) -> Vector:

@@ -447,7 +447,8 @@ class Interference:
         seconds = np.concatenate((self._seconds, costs.seconds[len(self._seconds):]))
         by_former = replace(costs, seconds=seconds).taken(window.target, work)
         of, here = found_in(streams.job, self._held[0])
-        former = np.column_stack((self._by_slot(streams, window, there, by_former, of[here], self._held[1][here]),
+        held = self._held[1][here]
+        former = np.column_stack((self._by_slot(streams, window, there, by_former, of=of[here], target=held),
                                   others_part(streams, window, streaming, own, taken=by_former)))
         self._seconds, self._held = costs.seconds, (streams.job[streams.of], streams.target)
         self._rescale(streams.row, np.divide(found, former, out=np.ones(found.shape),

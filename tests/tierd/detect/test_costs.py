@@ -153,12 +153,12 @@ def test_nonsense_in_the_journal_is_left_out(text: str) -> None:
 
 
 @pytest.mark.parametrize("change", [
-    {"seconds": [1, 2]}, {"seconds": [-1, 0, 0]}, {"seconds": ["x", 0, 0]}, {"seconds": [None, 0, 0]},
+    {"seconds": [1, 2]}, {"seconds": [-1, 0, 0]}, {"seconds": ["x", 0, 0]}, {"seconds": [float("inf"), 0, 0]},
     {"covariance": [[0, 0, 0]]}, {"covariance": [[-1, 0, 0], [0, 0, 0], [0, 0, 0]]},
 ])
-def test_a_pool_with_one_wrong_number_is_left_out(change: dict[str, object]) -> None:
+def test_costs_with_one_wrong_number_are_left_out(change: dict[str, object]) -> None:
     sound = {"seconds": [1, 2, 3], "covariance": [[0, 0, 0]] * 3}
-    assert set(costs_from_json(json.dumps({"a": sound, "b": {**sound, **change}}))) == {"a"}
+    assert costs_from_json(json.dumps({"a": sound, "b": {**sound, **change}})) == {}
 
 
 # learning, window by window
