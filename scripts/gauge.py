@@ -22,7 +22,7 @@ from tierd.simulation.run import run
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    ("lustre", ("lustre",), 7_000, 6_990),
+    ("lustre", ("lustre",), 7_000, 7_000),
     ("httpserver", ("httpserver",), 1_200, 1_200),
     ("exporter", ("exporter",), 8_500, 8_138),
     ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_364),
@@ -111,9 +111,9 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 77_195
+    yield "all product Python", lines(counted), 65_000, 77_200
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
-    yield "tests", lines(files("tests")), 42_000, 53_410
+    yield "tests", lines(files("tests")), 42_000, 53_420
     every = Settings()
     policies = sum(settings_of(each.settings) for each in every.policies)
     yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200, 200

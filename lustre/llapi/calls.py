@@ -21,6 +21,7 @@ from typing import Any
 from lustre.errors import LibraryMissing, of_errno
 from lustre.fid import Fid
 from lustre.filesystem import Hsm, HsmFlags, Quota
+from lustre.llapi.directories import opened
 from lustre.llapi.prototypes import SYMBOLS, FidStruct, HsmStateStruct, QuotaStruct
 
 NAME = "liblustreapi.so.1"
@@ -88,9 +89,13 @@ class Library:
     def path_of(self, mount: str, fid: Fid, link: int = 0) -> str:
         """Return a path of a FID, relative to the mount point, with a leading slash."""
         buffer = ctypes.create_string_buffer(_PATH_BYTES)
-        record, number = ctypes.c_longlong(-1), ctypes.c_int(link)
-        name = os.fsencode(mount), str(fid).encode("ascii")
-        self.ask("llapi_fid2path", *name, buffer, _PATH_BYTES, byref(record), byref(number), path=str(fid))
+        answer = buffer, _PATH_BYTES, byref(ctypes.c_longlong(-1)), byref(ctypes.c_int(link))
+        if "llapi_fid2path_at" in self._functions:
+            # by path, the library keeps the root open, which blocks an unmount, and keeps a client that is gone
+            with opened(mount) as root:
+                self.ask("llapi_fid2path_at", root, byref(struct_of(fid)), *answer, path=str(fid))
+        else:
+            self.ask("llapi_fid2path", os.fsencode(mount), str(fid).encode("ascii"), *answer, path=str(fid))
         return "/" + os.fsdecode(buffer.value).lstrip("/")
 
     def open_fid(self, mount: str, fid: Fid, flags: int) -> int:
@@ -99,6 +104,9 @@ class Library:
         Unlike other functions, it returns -1 and sets ``errno`` in 2.12 and 2.13. As a negative errno, -1 would be
         EPERM, so a file that no longer exists would appear as a file without permission.
         """
+        if "llapi_open_by_fid_at" in self._functions:
+            with opened(mount) as root:
+                return self.ask("llapi_open_by_fid_at", root, byref(struct_of(fid)), flags, path=str(fid))
         ctypes.set_errno(0)
         descriptor = int(self.function("llapi_open_by_fid")(os.fsencode(mount), byref(struct_of(fid)), flags))
         if descriptor < 0:

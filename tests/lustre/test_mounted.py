@@ -366,9 +366,9 @@ def test_the_status_of_a_path_is_read_without_opening_the_file(calls: MountedCal
 
 @pytest.mark.parametrize(("answer", "there"), [(0, True), (-errno.ENOENT, False)])
 def test_only_the_mdt_says_that_a_file_is_gone(tmp_path: Path, answer: int, there: bool) -> None:
-    calls = MountedCalls(Handle(llapi_fid2path=lambda *_: answer).library(), str(tmp_path))
+    calls = MountedCalls(Handle(llapi_fid2path_at=lambda *_: answer).library(), str(tmp_path))
     assert calls.exists(Fid(0x200000401, 7)) is there
-    silent = MountedCalls(Handle(llapi_fid2path=lambda *_: -errno.ESHUTDOWN).library(), str(tmp_path))
+    silent = MountedCalls(Handle(llapi_fid2path_at=lambda *_: -errno.ESHUTDOWN).library(), str(tmp_path))
     with pytest.raises(LustreError):
         silent.exists(Fid(0x200000401, 7))
 

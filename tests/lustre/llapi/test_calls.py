@@ -80,10 +80,27 @@ def test_opening_by_fid_answers_in_two_ways(answer: int, number: int, kind: type
         ctypes.set_errno(number)
         return answer
 
-    library = Handle(llapi_open_by_fid=opened).library()
+    library = Handle(("llapi_open_by_fid_at",), llapi_open_by_fid=opened).library()
     with pytest.raises(kind, match="llapi_open_by_fid"):
         library.open_fid("/mnt/lustre", FID, 0)
-    assert Handle(llapi_open_by_fid=lambda *_: 7).library().open_fid("/mnt/lustre", FID, 0) == 7
+    found = Handle(("llapi_open_by_fid_at",), llapi_open_by_fid=lambda *_: 7).library()
+    assert found.open_fid("/mnt/lustre", FID, 0) == 7
+
+
+def test_no_call_leaves_the_root_of_the_mount_open(tmp_path: Path) -> None:
+    """An open root blocks an unmount; after one by force, the library would ask a client that is gone."""
+    roots: list[int] = []
+
+    def of_root(root: int, *_: Any) -> int:
+        assert os.path.samestat(os.fstat(root), tmp_path.stat())
+        roots.append(root)
+        return 0
+
+    library = Handle(llapi_fid2path_at=of_root, llapi_open_by_fid_at=of_root).library()
+    assert (library.path_of(str(tmp_path), FID), library.open_fid(str(tmp_path), FID, 0)) == ("/", 0)
+    for root in roots:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(root)
 
 
 def test_paths_of_fids_may_hold_any_bytes() -> None:
@@ -92,7 +109,8 @@ def test_paths_of_fids_may_hold_any_bytes() -> None:
         buffer.value = b"dir/uml\xe4ut\n"
         return 0
 
-    assert Handle(llapi_fid2path=fid2path).library().path_of("/mnt/lustre", FID, 2) == "/dir/uml\udce4ut\n"
+    before_2_15 = Handle(("llapi_fid2path_at",), llapi_fid2path=fid2path).library()
+    assert before_2_15.path_of("/mnt/lustre", FID, 2) == "/dir/uml\udce4ut\n"
 
 
 def test_structures_have_the_sizes_lustre_gives_them() -> None:
