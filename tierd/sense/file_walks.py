@@ -111,8 +111,7 @@ class SlowWalk:
 
     def _next(self, most: int, begin: Callable[[], Iterator[str]]) -> list[str]:
         """The next paths of the walk; "" is one that need not be examined."""
-        paths = list(islice(self._walk, most))
-        if not paths:
+        if not (paths := list(islice(self._walk, most))):
             self._walk = begin()
             paths = list(islice(self._walk, most))
         return paths

@@ -98,8 +98,8 @@ class Follower:
         self._positions: dict[str, int] = {mdt: (positions or {}).get(mdt, 0) for mdt in mdts}
         self._later: dict[str, _Later] = {}
         """By MDT, if the last call ended at a missing record."""
-        self.behind: set[str] = set()
-        """MDTs whose newest record was old in the last call, which left some for the next one."""
+        self.unread: dict[str, bool] = {}
+        """MDTs with old records left for the next call (True), or that could not be read in the last one (False)."""
         self._lost: dict[tuple[str, str], str] = {}
         """Reason why an MDT keeps no records for tierd, by MDT and by the check that found it."""
         self._missed: defaultdict[str, list[str]] = defaultdict(list)
@@ -171,7 +171,7 @@ class Follower:
         if before is not None and begun_at < before.seen_at:  # the clock was set back
             before = before._replace(seen_at=begun_at)
         newest = begun_at
-        self.behind.discard(mdt)
+        self.unread.pop(mdt, None)
         for _ in range(self._max_reads):
             start = self._positions[mdt]
             behind = end = 0
@@ -188,6 +188,7 @@ class Follower:
             except (OSError, ValueError) as error:
                 left = self.recording.backlog(mdt, self._positions[mdt]) if self.recording is not None else ""
                 problems.append(f"changelog of {mdt}: {error}{left}")
+                self.unread[mdt] = False
                 if before is not None:
                     self._later[mdt] = before  # the wait goes on
                 return False
@@ -200,7 +201,7 @@ class Follower:
             if not 0 <= self._clock.now() - begun_at < READ_SECONDS:
                 break
         if newest < begun_at - BEHIND_SECONDS:
-            self.behind.add(mdt)
+            self.unread[mdt] = True
             problems.append(f"changelog of {mdt}: tierd is more than {BEHIND_SECONDS:.0f} s behind, and catches up")
         return False
 
@@ -324,7 +325,8 @@ class ChangelogClearing:
         for mdt, reader in self._readers.items():
             index = positions.get(mdt, 0)
             last, at = self._cleared.get(mdt, (0, -CLEAR_AGAIN_SECONDS))
-            if index and (index > last or not 0 <= now - at < CLEAR_AGAIN_SECONDS or mdt in self._logged):
+            if index and follower.unread.get(mdt, True) and (
+                    index > last or not 0 <= now - at < CLEAR_AGAIN_SECONDS or mdt in self._logged):
                 self._one(follower, mdt, reader, index, now)
 
     def _one(self, follower: Follower, mdt: str, reader: str, index: int, now: float) -> None:
@@ -332,7 +334,7 @@ class ChangelogClearing:
             self._clear(mdt, reader, index)
         except OSError as error:
             # older records, which another reader keeps, are none of this one: it begins where it was registered
-            if mdt in follower.behind and mdt not in self._cleared:
+            if mdt in follower.unread and mdt not in self._cleared:
                 return
             words = f"{error}"
             # also, and before 2.17.57 EINVAL (LU-20351), for an index below the last one cleared for this reader: then

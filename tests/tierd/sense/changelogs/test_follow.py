@@ -312,6 +312,19 @@ def test_a_deregistered_reader_is_reported_until_it_is_registered_again(world: W
     assert drained(world.follower)[1] == ""
 
 
+def test_of_an_mdt_that_cannot_be_read_no_reader_is_missed(world: World) -> None:
+    """Without a mount, clearing fails as for a reader that is not registered."""
+    list(world.follower.batches())
+    world.clearing()
+    world.clock.at += follow.CLEAR_AGAIN_SECONDS
+    world.fault, world.log.fault = errno.ENOENT, OSError(errno.ENOENT, "no device")
+    drained(world.follower)
+    world.clearing()
+    assert world.said == []
+    world.fault, world.log.fault = 0, None
+    assert drained(world.follower) == ([], "")
+
+
 def test_a_changelog_that_ends_before_the_position_has_restarted(world: World) -> None:
     list(world.follower.batches())
     world.log.last, world.fault = 2, errno.EINVAL
