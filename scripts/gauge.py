@@ -111,9 +111,9 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 77_200
+    yield "all product Python", lines(counted), 65_000, 77_201
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
-    yield "tests", lines(files("tests")), 42_000, 53_420
+    yield "tests", lines(files("tests")), 42_000, 53_440
     every = Settings()
     policies = sum(settings_of(each.settings) for each in every.policies)
     yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200, 200

@@ -22,6 +22,13 @@ from tierd.daemon.states import State
 from tierd.refusal import Reason, Refusal
 
 
+@pytest.fixture
+def reading(reading: Site) -> Site:
+    """The same after its finding has ended."""
+    reading.run_until(lambda: not reading.service.daemon.findings, before=100)
+    return reading
+
+
 def test_a_layout_undone_by_hand_ends_its_case(reading: Site) -> None:
     waited = reading.ask("status")["waiting_moves"]
     assert "undone: set-default-layout of /proj/ingest" in reading.shown("undo", "1")
