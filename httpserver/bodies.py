@@ -75,11 +75,11 @@ class HeldBodies:
             self._memory_due = False
             self._on_released()
         with self._lock:
-            body = self._instead(key, 1)
+            body = self._recent_if_full(key, 1)
         body = body or make()
         with self._lock:
             if body not in self._held:
-                body = self._instead(key, body.size_bytes) or body
+                body = self._recent_if_full(key, body.size_bytes) or body
             if body not in self._held:
                 body.key, body.sent_at, self._held[body] = key, self._clock(), None
             body.readers.add(client)
@@ -87,8 +87,8 @@ class HeldBodies:
         next(reader)
         return body.size_bytes, reader
 
-    def _instead(self, key: Hashable, size_bytes: int) -> Body | None:
-        """Make room for this many bytes; if there is none, return the newest body with this key that may be shared."""
+    def _recent_if_full(self, key: Hashable, size_bytes: int) -> Body | None:
+        """Return a recent body with this key if so many bytes have no room. Without one, slow clients give way."""
         if self._fits(size_bytes):
             return None
         now = self._clock()

@@ -26,10 +26,10 @@ ROOMS = (
     ("httpserver", ("httpserver",), 1_200, 1_200),
     ("exporter", ("exporter",), 8_500, 8_138),
     ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_364),
-    ("tierd: sense", ("tierd/sense",), 5_500, 7_825),
+    ("tierd: sense", ("tierd/sense",), 5_500, 7_826),
     ("tierd: detect, decide, verify, policies",
-     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_465),
-    ("tierd: act", ("tierd/act",), 6_000, 7_830),
+     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_464),
+    ("tierd: act", ("tierd/act",), 6_000, 7_832),
     ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_565),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_000),
     ("tierd: other", ("tierd",), 4_500, 6_080),
@@ -111,7 +111,7 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 77_201
+    yield "all product Python", lines(counted), 65_000, 77_203
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
     yield "tests", lines(files("tests")), 42_000, 53_440
     every = Settings()

@@ -277,13 +277,11 @@ def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], sit
         return Plan((), ())
     if policy.by_scope and finding.aggressor and not activities:
         return Plan((), (NO_CHANGELOG.about(finding.aggressor),))
-    if not policy.by_scope or not activities:
-        planned = planned_by(policy.plan, finding, situation)
-    else:
-        planned = joined(planned_by(policy.plan, finding,
-                                    replace(situation, activities=own, pools=scope.small_files_to_flash))
-                         for scope, own in scopes.by_scope(activities, lambda activity: activity.directory))
-    return split_by_mode(planned, scopes)
+    situations = [situation]
+    if policy.by_scope and activities:
+        situations = [replace(situation, activities=own, pools=scope.small_files_to_flash)
+                      for scope, own in scopes.by_scope(activities, lambda activity: activity.directory)]
+    return split_by_mode(joined(planned_by(policy.plan, finding, each) for each in situations), scopes)
 
 
 def planned_by(make: Callable[[Finding, Any, Situation], Plan], finding: Finding, situation: Situation) -> Plan:

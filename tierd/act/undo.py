@@ -469,18 +469,20 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str, 
         found_as = Outcome.DONE if entry.kind in DEFAULT_KINDS else found_as  # undo examines it again
         return (Outcome.UNDOING if entry.outcome == Outcome.UNDOING else found_as,
                 f"tierd ended during the act, and cannot examine the result: {error}", False)
-    third = entry.kind in DEFAULT_KINDS and found is Has.OTHER
-    if entry.outcome == Outcome.UNDOING and not third:
+    neither = (f"tierd ended during the act; the {WORDS.get(entry.kind, 'layout')} is neither the earlier nor the "
+               f"wanted one: {default_words(present)}")
+    if entry.kind in DEFAULT_KINDS and found is Has.OTHER:
+        return Outcome.INTERRUPTED, neither, False
+    if entry.outcome == Outcome.UNDOING:
         is_over = found is not Has.AFTER and entry.kind != ActKind.SET_DEFAULT_LAYOUT
         return (Outcome.UNDONE, "found undone", False) if is_over else (Outcome.UNDOING, NOT_UNDONE, False)
     was_mirrored = entry.layout_before is not None and entry.layout_before.mirror_count > 1
     layout = present if isinstance(present, Layout) else None
     if found is Has.AFTER and (layout is None or in_sync(layout) or not was_mirrored):
         return Outcome.DONE, "tierd ended before it recorded the outcome; found done", False
-    if not third and (mirror := mirror_left(entry.layout_before, layout)):
+    if mirror := mirror_left(entry.layout_before, layout):
         return Outcome.INTERRUPTED, ("tierd ended during the act. The file is whole and has two mirrors; remove the "
                                      f"second: lfs mirror split -d --mirror-id {mirror} FILE"), False
-    if not third and (entry.before is None or same_default(present, entry.before)):
+    if entry.before is None or same_default(present, entry.before):
         return Outcome.INTERRUPTED, "tierd ended before the act was done; nothing is changed", True
-    return Outcome.INTERRUPTED, (f"tierd ended during the act; the {WORDS.get(entry.kind, 'layout')} is neither the "
-                                 f"earlier nor the wanted one: {default_words(present)}"), False
+    return Outcome.INTERRUPTED, neither, False

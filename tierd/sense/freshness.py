@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from tierd.clock import Clock
@@ -47,7 +48,7 @@ class SourceAge:
     @property
     def age_seconds(self) -> float:
         """Age of the last data; infinite without data. A source ahead of this node's clock is 0 s old."""
-        return float("inf") if self.seen_at is None else max(0.0, self.now - self.seen_at)
+        return inf if self.seen_at is None else max(0.0, self.now - self.seen_at)
 
     @property
     def stale(self) -> bool:
@@ -58,10 +59,9 @@ class SourceAge:
     def state(self) -> str:
         """Text for status."""
         age = self.age_seconds
-        note = f"; {self.note}" if self.note else ""
-        known = age < float("inf")
-        late = f", and must be no older than {self.limit_seconds:g} s" if known and age > self.limit_seconds else ""
-        return (f"{age:.0f} s old" if known else "nothing yet") + (f": {self.problem}" if self.problem else late) + note
+        old = "nothing yet" if age == inf else f"{age:.0f} s old"
+        limit = f", and must be no older than {self.limit_seconds:g} s" if self.limit_seconds < age < inf else ""
+        return old + (f": {self.problem}" if self.problem else limit) + (f"; {self.note}" if self.note else "")
 
 
 Source = TypeVar("Source")
@@ -169,7 +169,8 @@ class RecordSource(Protocol):
 class CheckedRecords(Checked[RecordSource]):
     """Checks that records are not from the future, and keeps the time of the last complete read."""
 
-    _ahead_seconds, _ahead_at = 0.0, float("-inf")
+    _ahead_seconds, _ahead_at = 0.0, -inf
+    """How far the first records from the future were ahead of this node's clock, and when the last ones came."""
 
     def batches(self) -> Iterator[Records | Tally]:
         """Records since the last call. Raises OSError at the end if some were unreadable, or lately from the future."""

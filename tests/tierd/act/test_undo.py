@@ -1,4 +1,4 @@
-"""Defaults that are not replaced, what Lustre makes of those it is given, and taking them back."""
+"""Undo of default layouts and of moves, and what is found of an act after an error or a kill."""
 
 from dataclasses import replace
 from typing import Any

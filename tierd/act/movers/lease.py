@@ -91,7 +91,8 @@ def _pieces(calls: Calls, source: int, status: Status, chunk_bytes: int) -> Iter
         start = found[0] - found[0] % PAGE_BYTES
         # never empty, whatever the kernel says
         end = min(-(-max(found[1], found[0] + 1) // PAGE_BYTES) * PAGE_BYTES, size_bytes)
-        yield from ((offset, min(chunk_bytes, end - offset)) for offset in range(start, end, chunk_bytes))
+        for offset in range(start, end, chunk_bytes):
+            yield offset, min(chunk_bytes, end - offset)
         at = end
 
 

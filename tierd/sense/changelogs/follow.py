@@ -99,7 +99,7 @@ class Follower:
         self._later: dict[str, _Later] = {}
         """By MDT, if the last call ended at a missing record."""
         self.unread: dict[str, bool] = {}
-        """MDTs with old records left for the next call (True), or that could not be read in the last one (False)."""
+        """MDTs that the last call did not read to their end, and whether it could read them at all."""
         self._lost: dict[tuple[str, str], str] = {}
         """Reason why an MDT keeps no records for tierd, by MDT and by the check that found it."""
         self._missed: defaultdict[str, list[str]] = defaultdict(list)
