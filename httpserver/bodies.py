@@ -88,7 +88,7 @@ class HeldBodies:
         return body.size_bytes, reader
 
     def _recent_if_full(self, key: Hashable, size_bytes: int) -> Body | None:
-        """Return a recent body with this key if so many bytes have no room. Without one, slow clients give way."""
+        """Return a recent body with this key if there is no room for a new one. Without any, slow clients give way."""
         if self._fits(size_bytes):
             return None
         now = self._clock()

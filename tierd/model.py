@@ -200,7 +200,7 @@ class DirectoryActivity:
     lately: int = 0
     """Creates and opens of the last minutes: they show where the job works now."""
     creates_before: int = 0
-    """Creates before the last ten minutes, as far as these are known."""
+    """Creates that are older than ten minutes; 0 while that is not known."""
     last_time: float = 0.0
     """Time of the newest record, without closes by client threads; epoch seconds."""
     write_opens: int = 0

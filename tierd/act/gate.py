@@ -80,7 +80,7 @@ class Gate:
         """Called when acts were queued, from the thread that queued them."""
         self._breaker = breaker
         self._open: dict[int, QueuedMove] = {}
-        """Moves that were handed over and whose outcome is not known yet, by act. Other threads copy it first."""
+        """Moves that were handed over and whose outcome is not known yet, by act. Other threads read a copy of it."""
         self._not_again: set[int] = set()
         """Those of them that were dropped meanwhile: if they were not begun, they do not wait again."""
         self.waiting_since = clock.now()

@@ -121,13 +121,13 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     if missing := plans.missing_pool(capacity, pools.hdd_pool):
         return Plan((), (missing,))
     room = {False: plans.room_bytes(capacity, pools.flash_pool, pools.reserve)}
-    steps = (step for activity in situation.activities for step in of_directory(
+    steps = (step for activity in situation.activities for step in steps_in_directory(
         finding, evidence, activity, situation, room))
     return plans.plan_of(plans.fitting(steps, room, situation.tables.of(HotFilesToFlash).max_moves))
 
 
-def of_directory(finding: Finding, evidence: HotSmallFilesEvidence, activity: DirectoryActivity, situation: Situation,
-                 room: dict[bool, float]) -> plans.Steps:
+def steps_in_directory(finding: Finding, evidence: HotSmallFilesEvidence, activity: DirectoryActivity,
+                       situation: Situation, room: dict[bool, float]) -> plans.Steps:
     pools, settings = situation.pools, situation.tables.of(HotFilesToFlash)
     size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
     if isinstance(size, Refusal):
@@ -136,7 +136,7 @@ def of_directory(finding: Finding, evidence: HotSmallFilesEvidence, activity: Di
     full = plans.missing_pool(situation.capacity, pools.flash_pool) or (None if room[False] > 0 else Refusal(
         Reason.NO_ROOM, f"pool {pools.flash_pool!r} has no space above its reserve"))
     use = Use(evidence.read_operations_share)
-    layout, steps = situation.of_small_files(
+    layout, steps = situation.layout_for_small_files(
         finding, activity, size, use, full=full, room=room,
         why=f"{finding.aggressor} reads files created here again and again; new files need no move")
     yield from steps

@@ -138,7 +138,7 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
         capacity, settings, growth, "the job fills")
     outgrown = (f"; {count_of(activity.outgrown, 'file')} outgrew the present first component"
                 if activity.outgrown else "")
-    layout, steps = situation.of_small_files(
+    layout, steps = situation.layout_for_small_files(
         finding, activity, size, Use(evidence.aggressor_read_share, stored, files), full=full, room=room,
         why=f"new files of {finding.aggressor} load the disks of {finding.victim}{outgrown}")
     yield from steps

@@ -124,12 +124,12 @@ class Situation:
         choices = [place(on_flash, use, self, flash_has_room) for place in self.places]
         return next((choice for choice in choices if choice.layout != on_flash), [*choices, Choice(on_flash)][0])
 
-    def of_small_files(self, finding: Finding, activity: DirectoryActivity, size: Size, use: Use, *, why: str,
-                       full: Refusal | None, room: dict[bool, float]) -> tuple[
-                           Layout | None, Sequence[Action | Refusal]]:
-        """The layout for small files of a directory, and what sets it for new ones. ``room`` gets that of the MDTs.
+    def layout_for_small_files(self, finding: Finding, activity: DirectoryActivity, size: Size, use: Use, *, why: str,
+                               full: Refusal | None, room: dict[bool, float]) -> tuple[
+                                   Layout | None, Sequence[Action | Refusal]]:
+        """The layout for small files of a directory, and the act that sets it for new ones, or refusals.
 
-        Its first component is on flash, or in one of ``places``. It is None if flash is ``full``, and nothing better.
+        Its first component is on flash, or in one of ``places``; None if none has room. ``room`` gets that of MDTs.
         """
         where, pools = activity.directory, self.pools
         present = self.capacity.default_layouts.get(where)

@@ -126,7 +126,7 @@ class Journal:
             self._change(entry, "outcome", outcome, detail, now)
 
     def queue_again(self, entry: Entry, fs: str) -> None:
-        """Let a move that was interrupted wait again, once for a finding or order: it may be what ends tierd."""
+        """Let an interrupted move wait again, once for a finding or order: the move itself may be what ends tierd."""
         finding = self.finding_of(entry.id)
         key, layout, fid = self.key_of_finding(finding), entry.layout_after, entry.fid
         if entry.kind == ActKind.MIGRATE and key and layout and fid and entry.undoes is None and not self._has_move(

@@ -160,7 +160,7 @@ class CountTable:
             self.past.popleft()
 
     def creates_before(self, number: int) -> int:
-        """Creates before the time that is kept; 0 while that is less than half of what is to be."""
+        """Creates that are older than the ten minutes that are kept; 0 until five minutes are known."""
         is_known = self.past and self.past[-1][0] - self.past[0][0] >= PAST_SECONDS / 2
         return int(self.past[0][1][number:number + 1, CREATES].sum()) if is_known else 0
 
