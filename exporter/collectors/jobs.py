@@ -12,12 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from exporter.collector import Collect, Collector, Context
-from exporter.exposition import Family, MetricsPage, label_text
+from exporter.exposition import MetricsPage, label_text
 from exporter.jobs.idle import NEVER_IDLE, IdleFilter
 from exporter.jobs.limit import LimitedJobs
 from exporter.jobs.lines import NAMES, compiled_table, lines_of
 from exporter.jobs.numbers import NumbersReader
-from exporter.jobs.statistics import FAMILIES, IDLE, JOBS, READ_AT, Chunks, Read
+from exporter.jobs.statistics import FAMILIES, IDLE, JOBS, OF_ONE_JOB, READ_AT, Chunks, Read
 from exporter.jobs.texts import IdleRun, Item, Job, JobPieces, JobTexts, active_at
 from exporter.node import Node
 from lustre.formats import job_stats
@@ -25,14 +25,12 @@ from lustre.formats import job_stats
 if TYPE_CHECKING:
     from exporter.jobs._lines import Table
 
-SHOWN: tuple[Family, ...] = FAMILIES[:5]
-
 
 @dataclass(slots=True)
 class Columns:
-    """Finished lines of jobs, family by family in the order of ``SHOWN``."""
+    """Finished lines of jobs, family by family in the order of ``OF_ONE_JOB``."""
 
-    chunks: tuple[list[bytes], ...] = field(default_factory=lambda: tuple([list[bytes]() for _ in SHOWN]))
+    chunks: tuple[list[bytes], ...] = field(default_factory=lambda: tuple([list[bytes]() for _ in OF_ONE_JOB]))
     names: set[bytes] = field(default_factory=set)
     skipped: int = 0
     jobs: int = 0
@@ -123,10 +121,10 @@ def collect_apart(read: Read, page: MetricsPage, labels: bytes, idle: IdleFilter
 
 
 def put_jobs(page: MetricsPage, labels: bytes, jobs: int, shown: int, columns: tuple[list[bytes], ...]) -> None:
-    """Show finished lines, family by family in the order of ``SHOWN``, and the number of jobs."""
+    """Show finished lines, family by family in the order of ``OF_ONE_JOB``, and the number of jobs."""
     page.sample(JOBS, labels, jobs)
     page.sample(IDLE, labels, jobs - shown)
-    for family, column in zip(SHOWN, columns, strict=True):
+    for family, column in zip(OF_ONE_JOB, columns, strict=True):
         page.chunks.setdefault(family, []).extend(column)
 
 

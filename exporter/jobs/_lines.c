@@ -3,10 +3,10 @@
  * blocks of every kind: whole, truncated and damaged.
  *
  *     Table(labels, names, fallback, active_at)         all jobs of a target between scrapes; see "All jobs" below
- *     lines(block, labels, names) -> (name, (reads, writes, operations, seconds, sizes)) | None
+ *     lines(block, labels, names) -> (name, (reads, writes, operations, seconds, sizes, started)) | None
  *     numbers(block) -> (start_time, shape, operations, values) | None
  *
- * labels is the label text of fs and target. names are the five families in the order of the chunks. shape describes the
+ * labels is the label text of fs and target. names are the families in the order of the chunks. shape describes the
  * values: one line per counter of bytes, with its name and the bounds of its sizes, and a last line with the names of the
  * operations. The values are sums of bytes, samples of the operations (operations is the sum of these), microseconds of
  * the operations, and counts of the sizes. */
@@ -459,7 +459,15 @@ put_sizes(Out *out, Word family, Word labels, const char *direction, Word sizes,
 
 /* -- A block. */
 
-enum { READS, WRITES, OPERATIONS, SECONDS, SIZES, CHUNKS, LABELS = CHUNKS, OF_OPERATIONS, OF_SECONDS, BUFFERS };
+enum { READS, WRITES, OPERATIONS, SECONDS, SIZES, STARTED, CHUNKS, LABELS = CHUNKS, OF_OPERATIONS, OF_SECONDS, BUFFERS };
+
+/* Whether a time has one point between digits. */
+static int
+is_plain(Word time)
+{
+    const char *point = memchr(time.at, '.', time.size), *end = time.at + time.size;
+    return point != NULL && point > time.at && point + 1 < end && memchr(point + 1, '.', end - point - 1) == NULL;
+}
 
 static int
 render(Text *text, Word node, const Word *families, Out *outs, Word *id)
@@ -469,7 +477,7 @@ render(Text *text, Word node, const Word *families, Out *outs, Word *id)
     Operation found;
     int more;
 
-    if (!job_id(text, id) || !times(text, &start))
+    if (!job_id(text, id) || !times(text, &start) || !is_plain(start))
         return 0;
     outs[LABELS].used = 0;
     if (!put_word(&outs[LABELS], node) || !PUT(&outs[LABELS], ",jobid=\"") || !put_word(&outs[LABELS], *id) ||
@@ -498,6 +506,10 @@ render(Text *text, Word node, const Word *families, Out *outs, Word *id)
             !put_seconds(&outs[SECONDS], found.sum) || !PUT(&outs[SECONDS], "\n"))
             return -1;
     }
+    if ((seen.named || seen.sums[0] || seen.sums[1]) &&
+        (!put_word(&outs[STARTED], families[STARTED]) || !PUT(&outs[STARTED], "{") || !put_word(&outs[STARTED], labels) ||
+         !PUT(&outs[STARTED], "} ") || !put_word(&outs[STARTED], start) || !PUT(&outs[STARTED], "\n")))
+        return -1;
     return more == 0;
 }
 
@@ -533,7 +545,7 @@ lines(PyObject *Py_UNUSED(module), PyObject *args)
     for (Py_ssize_t i = 0; i < CHUNKS; i++) {
         PyObject *name = PyTuple_GET_SIZE(names) == CHUNKS ? PyTuple_GET_ITEM(names, i) : NULL;
         if (name == NULL || !PyBytes_Check(name)) {
-            PyErr_SetString(PyExc_TypeError, "names: five bytes objects, one a family");
+            PyErr_SetString(PyExc_TypeError, "names: bytes objects, one a family");
             goto end;
         }
         families[i] = (Word){PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name)};
@@ -1258,7 +1270,7 @@ table_init(PyObject *self, PyObject *args, PyObject *Py_UNUSED(keywords))
         return -1;
     for (Py_ssize_t i = 0; i < CHUNKS; i++)
         if (PyTuple_GET_SIZE(names) != CHUNKS || !PyBytes_Check(PyTuple_GET_ITEM(names, i))) {
-            PyErr_SetString(PyExc_TypeError, "names: five bytes objects, one a family");
+            PyErr_SetString(PyExc_TypeError, "names: bytes objects, one a family");
             return -1;
         }
     Py_XSETREF(table->labels, Py_NewRef(labels));

@@ -15,7 +15,7 @@ from exporter.jobs.busiest import Busiest
 from exporter.jobs.idle import IdleFilter
 from exporter.jobs.lines import is_exporter, unique_name
 from exporter.jobs.numbers import OTHER, JobCounts, NumbersReader
-from exporter.jobs.statistics import BEYOND_LIMIT, IDLE, JOBS, OPERATIONS, SECONDS, SUMS, Read
+from exporter.jobs.statistics import BEYOND_LIMIT, IDLE, JOBS, OPERATIONS, SECONDS, STARTED, SUMS, Read, started
 from exporter.jobs.texts import Job, JobTexts, every_job
 from exporter.ledger import SPARE, Ledger
 from exporter.totals import SeriesKey, put_totals
@@ -181,9 +181,11 @@ class ShownJobs:
                 shown.values = job.values
                 own = MetricsPage()
                 put_totals(own, shown.labels, dict(zip(job.keys, job.values, strict=True)), SUMS)
+                own.add(STARTED, started(shown.labels, job.start))
                 shown.lines = own.lines()
+                others = [line for family, line in shown.lines if family not in {OPERATIONS, SECONDS, STARTED}]
                 if is_exporter(shown.name, b"".join([line for family, line in shown.lines if family is OPERATIONS]),
-                          b"".join([line for family, line in shown.lines if family not in {OPERATIONS, SECONDS}])):
+                               b"".join(others)):
                     shown.lines = ()
             page.extend(shown.lines)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING
 
 from exporter.exposition import escape
-from exporter.jobs.statistics import FAMILIES, Chunks, read_block, render
+from exporter.jobs.statistics import OF_ONE_JOB, Chunks, read_block, render
 
 if TYPE_CHECKING:
     from exporter.jobs._lines import Table
@@ -35,8 +35,8 @@ except ImportError:
 else:
     compiled, compiled_table, return_memory = _lines.lines, _lines.Table, _lines.trim
 
-NAMES = tuple([family.name.encode() for family in FAMILIES[:5]])
-NOTHING: Chunks = (b"", b"", b"", b"", b"")
+NAMES = tuple([family.name.encode() for family in OF_ONE_JOB])
+NOTHING: Chunks = (b"", b"", b"", b"", b"", b"")
 OWN_NAME = b"lustre-exporter"
 """The name of the exporter's process: with ``jobid_var=procname_uid`` its job is ``lustre-exporter.UID``."""
 OWN_OPERATION = b'operation="statfs"'
@@ -56,7 +56,7 @@ def lines_of(
         job = read_block(block)
         name = unique_name(job.job_id, taken)
         chunks, skipped = render(job, b'%b,jobid="%b"' % (labels, name))
-    reads, writes, operations, _, sizes = chunks
+    reads, writes, operations, _, sizes, _ = chunks
     return name, NOTHING if is_exporter(name, operations, reads + writes + sizes) else chunks, skipped
 
 

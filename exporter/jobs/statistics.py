@@ -5,6 +5,7 @@ Counters at zero, which are the majority, are omitted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -27,6 +28,9 @@ SECONDS = OF_JOB.counter(
 IO_SIZE = OF_JOB.histogram(
     "io_size_bytes", "Sizes of the job's reads and writes, as received by the target.", (), "direction",
     versions="2.16+")
+STARTED = OF_JOB.gauge(
+    "start_timestamp_seconds",
+    "Time at which the target began to count the job's operations, by the clock of its server.", versions="2.15+")
 OF_TARGET = FamilyMaker("lustre_jobs", ("fs", "target"), OF_JOB.source)
 JOBS = Gauge("lustre_jobs", "Jobs in the target's job statistics.", OF_TARGET.labels, OF_TARGET.source)
 BEYOND_LIMIT = OF_TARGET.gauge("beyond_limit", 'Jobs summed under jobid="other" because of --jobs.limit.')
@@ -35,7 +39,8 @@ READ_AT = OF_TARGET.gauge(
     "read_timestamp_seconds",
     "Time at which the target's job statistics were read, by the clock of this node. Rates over the difference of two"
     " such times do not depend on how long a scrape takes.")
-FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, BEYOND_LIMIT, READ_AT)
+OF_ONE_JOB = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, STARTED)
+FAMILIES = (*OF_ONE_JOB, JOBS, IDLE, BEYOND_LIMIT, READ_AT)
 SUMS = {(IO_SIZE, READ): (READ_BYTES, b""), (IO_SIZE, WRITE): (WRITE_BYTES, b"")}
 """For each size histogram, the counter that is its sum."""
 
@@ -47,8 +52,9 @@ _LAST_BUCKET = 1 << 31
 
 Read = Callable[[Callable[[bytes], None]], bool]
 """Reads the file and passes its pieces to the argument. Returns False if there is no file."""
-Chunks = tuple[bytes, bytes, bytes, bytes, bytes]
-"""A job's finished lines, in the order of ``FAMILIES``."""
+Chunks = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+"""A job's finished lines, in the order of ``OF_ONE_JOB``."""
+_TIME = re.compile(rb"[0-9]+\.[0-9]+")
 
 
 class Lines(NamedTuple):
@@ -90,7 +96,13 @@ def render(job: Job, labels: bytes) -> Lines:
         for name, buckets in job.histograms
         if name in totals and buckets
     ]
-    return Lines((reads, writes, b"".join(operations), b"".join(times), b"".join(sizes)), skipped)
+    counted = (reads, writes, b"".join(operations), b"".join(times), b"".join(sizes))
+    return Lines((*counted, started(labels, job.start_time) if any(counted) else b""), skipped)
+
+
+def started(labels: bytes, start_time: bytes) -> bytes:
+    """The line with the start of a job; empty before 2.15."""
+    return STARTED.line(labels, start_time) if _TIME.fullmatch(start_time) else b""
 
 
 def numbers(job: Job) -> Iterator[tuple[SeriesKey, int]]:

@@ -39,7 +39,7 @@ class Job:
         """Hash of the text; None if the text changed at the last scrape, because it will probably change again."""
         self.active_at = job_stats.UNKNOWN
         self.name = b""
-        self.chunks: Chunks = (b"", b"", b"", b"", b"")
+        self.chunks: Chunks = (b"", b"", b"", b"", b"", b"")
         self.counted: JobCounts | None = None
         """The counters of the job if a limit is set; it then has no lines."""
         self.skipped = 0
