@@ -25,7 +25,7 @@ from tierd.config.settings import Settings
 from tierd.decide.plans import Plan, joined
 from tierd.detect import attribution
 from tierd.detect.accelerators import Accelerator, SmallWrites, accelerators, small_writes_of_pools
-from tierd.detect.columns import SPAN_SECONDS, History, RecentWindows, pool_numbers, recent_work
+from tierd.detect.columns import SPAN_SECONDS, Began, History, RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner
 from tierd.detect.device_time import StreamWatch, TargetTime, device_times
 from tierd.detect.gain import Tracks
@@ -127,6 +127,10 @@ class Engine:
         self._remembered = {job: len(each) for job, each in rates.items()}
         self._interference.remember({self._recent.jobs[job]: usual_rate(each) for job, each in rates.items()})
 
+    def begin(self, began: Mapping[str, Began]) -> None:
+        """Take what jobs did before the first window."""
+        self._interference.began = {self._recent.jobs[job]: each for job, each in began.items()}
+
     def run_cycle(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
                   own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
         """Add a window and return the findings. ``facts`` is called every half minute, for the policies that read them.
@@ -139,7 +143,8 @@ class Engine:
         self._tasks = self._arrays.update(window.jobs | window.namespace.keys(), window.end, since,
                                           partial(attribution.main_directory, counts or activities, since))
         window = with_arrays(window, self._tasks, self._settings.noisy_neighbour.classes)
-        complete = self.history.add(window)
+        if complete := self.history.add(window):
+            self._interference.began = {}
         known = self._facts.pools and self._small_writes
         if complete or (not known and self._early_facts < MAX_EARLY_FACTS):
             self._facts, self._early_facts = facts(), self._early_facts + 1

@@ -142,6 +142,20 @@ def distinct(values: Array) -> tuple[Array, Ints]:
     return found, index
 
 
+def found_in(some: Ints, values: Ints) -> tuple[Ints, Bools]:
+    """Where each value is among some that are in order, and whether it is there; any place for the others."""
+    at = np.minimum(np.searchsorted(some, values), len(some) - 1)
+    return at, some[at] == values
+
+
+def largest(group: Array, values: Floats) -> Floats:
+    """The largest of these values in the group of each, at least 0."""
+    groups, of = distinct(group)
+    found = np.zeros(len(groups))
+    np.maximum.at(found, of, values)
+    return found[of]
+
+
 def sums(index: Ints, values: Floats, count: int) -> Floats:
     """The sums of the rows of some values that have the same index, for each index below ``count``."""
     found = np.empty((count, values.shape[1]))

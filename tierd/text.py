@@ -156,7 +156,7 @@ class Carrier(IntEnum):
     LOAD = 2
     """The stream gets less when the other job does more."""
     HISTORY = 3
-    """Prometheus has what the stream got before."""
+    """Counters since the start of the stream, or Prometheus, have what it got before."""
     DEVICE_TIME = 4
     """What the work of the jobs costs the targets, and nothing else."""
 
@@ -164,7 +164,7 @@ class Carrier(IntEnum):
 CARRIERS = {
     Carrier.ARRIVAL: "the time before the aggressor started",
     Carrier.LOAD: "how it varies with the aggressor's load",
-    Carrier.HISTORY: "Prometheus' history",
+    Carrier.HISTORY: "its throughput before tierd started",
     Carrier.DEVICE_TIME: "device time alone",
 }
 """What the loss is known from."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import exp, hypot, log
 
 import numpy as np
 
@@ -52,6 +53,53 @@ writes of 4 KiB and 7.3 RPCs of a stream: 1.2 to 1.9 more I/Os for each write, a
 OTHER_IOS = 1.5
 """I/Os of an operation that is neither a read nor a write: the commit that a sync waits for, or the journal and the
 place of what a punch or setattr changes."""
+
+
+LEAST_ALONE_SECONDS, STEADY_SECONDS = 10.0, 180.0
+"""What a stream moved before the first window shows its usual rate if its counters are not older than the second, as
+it may have paused, and if it was alone for the first. Choices: files are opened within a second, and inputs are read in
+minutes."""
+BEFORE_ERROR, REST_ERROR = 0.05, 0.1
+"""Relative error of a mean rate since the start of a job: of streams in the recordings, half a minute differs by 2% to
+5%; and of what it moved beside a younger job, which the rate of one window stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """What a job did on all object targets before the first window."""
+
+    at: float
+    """When its counters began; epoch seconds. 0 if that is not known, as before Lustre 2.15."""
+    seconds: float
+    """Age of its counters."""
+    worked_seconds: float
+    """Time that it needs for its operations at the rate of the first window: it may have paused."""
+    moved_bytes: float
+
+
+def level_before(own: Began, others: Sequence[Began | None], rate: float, exposure: Floats, *, mean: Floats,
+                 variance: Floats) -> tuple[float, float] | None:
+    """Logarithm of the mean rate of a stream without younger jobs and without its losses to older ones, and the
+    variance. None if there are no younger ones, if it was hardly alone, or got less then: it paused.
+
+    ``exposure``, ``mean`` and ``variance`` are of the other jobs: D, and what is assumed of b. A job that began after
+    the first window is None. ``rate`` is the logarithm of the present rate.
+
+    >>> stream, new = Began(1000.0, 100.0, 80.0, moved_bytes=60 * 20e6 + 40 * 15e6), Began(1050.0, 50.0, 40.0, 3e6)
+    >>> D = np.array([0.2])
+    >>> level, variance = level_before(stream, [new], log(15e6), D, mean=D, variance=D)
+    >>> f"{exp(level) / 1e6:.1f} MB/s, {variance**0.5:.0%}"
+    '20.0 MB/s, 8%'
+    >>> level_before(stream, [new], log(30e6), D, mean=D, variance=D)
+    """
+    younger = np.array([each is None or each.at > own.at for each in others]) & (exposure > 0)
+    beside = max((each.worked_seconds for each, new in zip(others, younger, strict=True) if new and each), default=0.0)
+    alone, moved = own.seconds - beside, own.moved_bytes - exp(rate) * beside
+    if not (younger.any() and 0 < own.seconds <= STEADY_SECONDS and alone >= LEAST_ALONE_SECONDS and moved > 0):
+        return None
+    before, error = log(moved / alone), hypot(BEFORE_ERROR, 1 / alone, REST_ERROR * beside / alone)
+    older = exposure * ~younger
+    return None if before < rate - 2 * error else (before + float(older @ mean), error**2 + float(older**2 @ variance))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,7 +38,7 @@ import numpy as np
 
 from tierd.detect.accelerators import SmallWrites
 from tierd.detect.columns import JobKinds, WindowColumns
-from tierd.loads import Array, Bools, Floats, Ints, distinct, sums
+from tierd.loads import Array, Bools, Floats, Ints, distinct, largest, sums
 from tierd.structs import decoded, json_text
 
 Vector = tuple[float, float, float]
@@ -248,14 +248,6 @@ def waited_for(stream: Array, request_msec: Floats) -> Bools:
     """
     found: Bools = (request_msec >= SLOWEST * largest(stream, request_msec)) | (request_msec == 0)
     return found
-
-
-def largest(group: Array, values: Floats) -> Floats:
-    """The largest of these values in the group of each, at least 0."""
-    groups, of = distinct(group)
-    found = np.zeros(len(groups))
-    np.maximum.at(found, of, values)
-    return found[of]
 
 
 STREAM_SHARE = 0.02

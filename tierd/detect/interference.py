@@ -33,9 +33,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from tierd.detect.columns import JobKinds, RecentWork, WindowColumns
+from tierd.detect.columns import Began, JobKinds, RecentWork, WindowColumns, level_before
 from tierd.detect.costs import SATURATED, SPREAD, CostTable, waited_for
-from tierd.loads import Bools, Floats, Ints, distinct, sums
+from tierd.loads import Bools, Floats, Ints, distinct, found_in, sums
 from tierd.text import Carrier
 
 SUSPECTS = 6
@@ -299,6 +299,8 @@ class Interference:
         self._rows: dict[int, int] = {}
         """Row of each stream, by the number of its job."""
         self._remembered: dict[int, tuple[float, float]] = {}
+        self.began: Mapping[int, Began] = {}
+        """What jobs did before the first window: kept for the first windows, in which levels begin."""
         self._state = np.zeros(64, STATE)
         self._seconds = np.empty((0, 3))
         """Costs of the targets in the window before."""
@@ -316,7 +318,7 @@ class Interference:
     def jobs(self) -> set[int]:
         """Jobs of which something is remembered: streams, and suspects on their targets."""
         suspects = self._state["slot"][:len(self._rows)]
-        return {*self._rows, *self._remembered, *self.in_doubt, *suspects[suspects >= 0].tolist()}
+        return {*self._rows, *self._remembered, *self.began, *self.in_doubt, *suspects[suspects >= 0].tolist()}
 
     def remember(self, rates: Mapping[int, tuple[float, float]]) -> None:
         """Take the usual rate of streams from elsewhere: the logarithm of bytes per second, and its error, by job."""
@@ -609,11 +611,25 @@ class Interference:
         """Begin the level of new streams: by what is remembered, or by the first window as device time explains it."""
         state = self._state
         for at in np.flatnonzero(there & np.isnan(state["mean"][streams.row, 0, 0])).tolist():
-            row = streams.row[at]
-            level, error = self._remembered.get(int(streams.job[at]), (
+            row, job = streams.row[at], int(streams.job[at])
+            if job not in self._remembered and (before := self._level_before(streams, at, rate[at], exposure[at])):
+                self._remembered[job] = before
+            level, error = self._remembered.get(job, (
                 rate[at] + float(exposure[at] @ state["mean"][row, 0, 1:]), LEVEL_UNKNOWN))
             state["mean"][row, :, 0], state["covariance"][row, :, 0, 0] = level, error**2
             state["covariance"][row, :, 0, 1:] = state["covariance"][row, :, 1:, 0] = 0
+
+    def _level_before(self, streams: Streams, at: int, rate: float, exposure: Floats) -> tuple[float, float] | None:
+        """The level of a stream before younger jobs came, see :func:`level_before`."""
+        job, state = int(streams.job[at]), self._state[streams.row[at]]
+        if job not in self.began:
+            return None
+        beside = streams.job[streams.of[np.isin(streams.target, streams.target[streams.of == at])]]
+        rivals = [each for each in map(self.began.get, beside[beside != job].tolist()) if each]
+        others = [*map(self.began.get, state["slot"].tolist()), max(rivals, key=lambda each: each.at, default=None)]
+        found = level_before(self.began[job], others, rate, exposure, mean=state["mean"][NORMAL, 1:],
+                             variance=np.diagonal(state["covariance"][NORMAL])[1:])
+        return None if found is None else (found[0], sqrt(found[1] + WANDER * self.began[job].seconds))
 
     def _filter(self, row: Ints, rate: Floats, exposure: Floats, seconds: float) -> None:
         """One step of the filter, for all streams that moved bytes. ``rate`` is the logarithm."""
@@ -784,12 +800,6 @@ def rows_on(targets: Ints, of: Ints, target: Ints, rows: Ints) -> tuple[Ints, In
     first = np.searchsorted(target[rows], targets)
     count = np.searchsorted(target[rows], targets, "right") - first
     return rows[np.repeat(first - np.cumsum(count) + count, count) + np.arange(count.sum())], np.repeat(of, count)
-
-
-def found_in(some: Ints, values: Ints) -> tuple[Ints, Bools]:
-    """Where each value is among some that are in order, and whether it is there; any place for the others."""
-    at = np.minimum(np.searchsorted(some, values), len(some) - 1)
-    return at, some[at] == values
 
 
 def own_rows(streams: Streams, window: WindowColumns, jobs: int) -> tuple[Ints, Ints]:

@@ -93,7 +93,7 @@ def operations_on(targets: Collection[str], job: Profile | None) -> float:
 
 
 CARRIED = {
-    Carrier.HISTORY: "alongside {}, compared with Prometheus' history",
+    Carrier.HISTORY: "alongside {}, compared with its earlier throughput",
     Carrier.ARRIVAL: "since {} started",
     Carrier.LOAD: "and less when {} does more",
     Carrier.DEVICE_TIME: "alongside {} (by device time alone)",

@@ -24,7 +24,7 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FillRates
 from tierd.sense.metadata import UnlistedJobs
 from tierd.sense.nodes import Counters, Turn, client_loads, read_mounts
-from tierd.sense.readings import Reading, window
+from tierd.sense.readings import Reading, jobs_before, window
 from tierd.sense.tape import Tape
 from tierd.structs import json_text
 from tierd.text import quoted
@@ -92,7 +92,10 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
             records_read += 1
         table.add([tape.records[begin:records_read]])
         after = read(tree, time)
-        seen = unlisted.completed(window(before, after, lost), table.oldest_time)
+        counted = window(before, after, lost)
+        if not engine.history.windows:
+            engine.begin(jobs_before(before, counted))
+        seen = unlisted.completed(counted, table.oldest_time)
         table.note_shared(seen)
         result = engine.run_cycle(seen, table.of_job, partial(facts, tree, time))
         before = after

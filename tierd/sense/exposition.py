@@ -131,6 +131,7 @@ _NEEDED_COLLECTORS = ("jobs", "ost", "recovery")
 READ_COLLECTORS = (*_NEEDED_COLLECTORS, "changelogs", "lod", "osd", "services")
 """Collectors that tierd reads. Others, such as those of clients, take most of the time of a loaded server."""
 _USEC = 1e6
+STARTED = "lustre_job_start_timestamp_seconds"
 _BYTES = {"lustre_job_read_bytes_total": "read_bytes", "lustre_job_write_bytes_total": "write_bytes"}
 _SERVICE_FIELDS = {
     "lustre_service_threads_started": "threads", "lustre_service_threads_max": "threads_max",
@@ -146,7 +147,7 @@ class ExporterView:
         self.failed = ""
         self.targets: set[str] = set()
         self._rows: Numbers[Pair] = Numbers()
-        self._samples, self._sums, self._buckets = Cells(), Cells(), Cells()
+        self._samples, self._sums, self._buckets, self._starts = Cells(), Cells(), Cells(), Cells()
         self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
         """Families of conditions and times, by target and family."""
         self.devices: defaultdict[str, dict[str, float]] = defaultdict(dict)
@@ -186,6 +187,8 @@ class ExporterView:
             self._sums.put(row, operation, value * _USEC)
         elif name in _BYTES:
             self._sums.put(row, _BYTES[name], value)
+        elif name == STARTED:
+            self._starts.put(row, "", value)
         elif name == "lustre_job_io_size_bytes_count":
             self._samples.put(row, f"{direction}_bytes", value)
 
@@ -230,8 +233,9 @@ class ExporterView:
     def counters(self) -> CounterTable:
         """Counters of each job on each target, in the units of ``job_stats``. Raises ValueError for a duplicate."""
         rows = len(self._rows)
+        starts = [str(start or "") for start in self._starts.columns(rows)[""].tolist()]
         return CounterTable(texts([target for target, _ in self._rows]), texts([job for _, job in self._rows]),
-                            texts([""] * rows), self._samples.columns(rows), self._sums.columns(rows),
+                            texts(starts), self._samples.columns(rows), self._sums.columns(rows),
                             sizes=sizes_of(self._buckets.columns(rows, np.nan)))
 
     def reading(self, time: float, stamps: Mapping[str, Stamp], origin: str = "") -> Reading:
@@ -292,7 +296,8 @@ def tail_of(labels: Mapping[str, str]) -> Tail:
 
 
 JOB_FAMILIES = ("lustre_job_operations_total", "lustre_job_operation_seconds_total", "lustre_job_read_bytes_total",
-                "lustre_job_write_bytes_total", "lustre_job_io_size_bytes_bucket", "lustre_job_io_size_bytes_count")
+                "lustre_job_write_bytes_total", "lustre_job_io_size_bytes_bucket", "lustre_job_io_size_bytes_count",
+                STARTED)
 TARGET_FAMILIES = ("lustre_jobs",)
 """Families that exist for every target with job statistics. The same collector gives them at the same time."""
 _BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", b"lustre_changelog_", COLLECTOR_SUCCESS.encode(),

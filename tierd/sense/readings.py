@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
+from math import inf, isfinite
 from typing import NamedTuple
 
 import numpy as np
 
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
+from tierd.detect.columns import Began
 from tierd.loads import Bools, Loads, NamespaceLoads, Numbers, Pair, sums, texts
 from tierd.model import UNSEEN, Service, StorageWork, Window
 from tierd.sense.counters import CounterTable, Increases, JobEntry, increases
@@ -185,6 +187,22 @@ def window(before: Reading, after: Reading, lost: dict[str, float] | None = None
                   spans=spans if after.stamps else {})  # without stamps, all have the same span
 
 
+def jobs_before(reading: Reading, seen: Window) -> dict[str, Began]:
+    """What each job did on all object targets before the first reading of a window, by the oldest of its counters."""
+    counters = CounterTable.of(reading.jobs)
+    counters = counters.rows(counters.targets_that(is_ost))
+    done = ost_loads(counters, increases(CounterTable.of({}), counters), np.ones(len(counters), bool)).by_job()
+    now = Loads.of(seen.loads).by_job()
+    rates = dict(zip(now.job.tolist(), (now.operations / seen.seconds).tolist(), strict=True))
+    began: dict[str, tuple[float, float]] = {}
+    for (target, job), start in zip(counters.keys_by_row(), counters.start.tolist(), strict=True):
+        at, stamp = seconds_of(start) or 0.0, reading.stamps.get(target)
+        began[job] = min(began.get(job, (inf, 0.0)), (at, (reading.time if stamp is None else stamp.seconds) - at))
+    return {job: Began(*began[job], worked_seconds=min(operations / rates[job], began[job][1]), moved_bytes=moved)
+            for job, operations, moved in zip(done.job.tolist(), done.operations.tolist(), done.moved_bytes.tolist(),
+                                              strict=True) if rates.get(job)}
+
+
 def ost_loads(counters: CounterTable, done: Increases, which: Bools) -> Loads:
     samples, totals = done.samples, done.sums
     # one column after the other: all of them at once take new memory
@@ -238,7 +256,14 @@ def of_unknown_start(counters: CounterTable, done: Increases, before: Reading, a
 
 def began_before(start: str, time: float) -> bool:
     """Whether an entry may have begun before a time. True if it has no start, or one that cannot be parsed."""
+    seconds = seconds_of(start)
+    return seconds is None or seconds < time - _CLOCK_SLACK_SECONDS
+
+
+def seconds_of(start: str) -> float | None:
+    """The start of an entry; None if it is not known."""
     try:
-        return not float(start) >= time - _CLOCK_SLACK_SECONDS  # NaN counts as before
+        seconds = float(start)
     except ValueError:
-        return True
+        return None
+    return seconds if isfinite(seconds) else None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.detect.accelerators import SmallWrites
-from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
+from tierd.detect.columns import Began, RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.gain import Tracks
 from tierd.detect.interference import MOST_AWAY, SUSPECTS, Interference, Loss
@@ -216,12 +216,26 @@ def test_a_load_that_varies_teaches_what_device_time_alone_does_not() -> None:
     assert loss.quantile(1.645) - loss.quantile(-1.645) < 0.3
 
 
-def test_a_remembered_rate_of_a_stream_counts_as_its_history() -> None:
+MOVED = (60 * ALONE + 20 * ALONE * (1 - share(20))) * 1e6
+"""Bytes of the stream in a minute alone and 20 s beside the neighbour."""
+
+
+@pytest.mark.parametrize(("stream_age", "neighbour_age", "carrier"), [
+    (80.0, 20.0, Carrier.HISTORY), (80.0, 60.0, Carrier.HISTORY), (80.0, 90.0, Carrier.DEVICE_TIME),
+    (300.0, 20.0, Carrier.DEVICE_TIME), (130.0, 20.0, Carrier.DEVICE_TIME), (None, None, Carrier.HISTORY)])
+def test_what_a_stream_got_earlier_counts_as_its_history(stream_age: float | None, neighbour_age: float | None,
+                                                         carrier: Carrier) -> None:
+    """By its counters if it is young and did not pause, though the neighbour may have; or as Prometheus knows it."""
     rng, bed = Random(3), Bed()
-    bed.model.remember({bed.recent.jobs["s.1"]: (log(ALONE * 1e6), 0.1)})
+    one, other = bed.recent.jobs["s.1"], bed.recent.jobs["m.2"]
+    if stream_age is None or neighbour_age is None:
+        bed.model.remember({one: (log(ALONE * 1e6), 0.1)})
+    else:
+        bed.model.began = {one: Began(1000.0 - stream_age, stream_age, 70.0, MOVED),
+                           other: Began(1000.0 - neighbour_age, neighbour_age, 20.0, 20e6)}
     losses = run(bed, (window(n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(8)))
     (loss,) = losses[-1]
-    assert loss.carrier is Carrier.HISTORY
+    assert loss.carrier is carrier
     assert loss.share == pytest.approx(share(20), abs=0.1)
 
 

@@ -63,7 +63,7 @@ def test_a_finding_has_the_numbers_of_the_posterior() -> None:
 @pytest.mark.parametrize(("carrier", "words"), [
     (Carrier.ARRIVAL, ", since m.2 started; m.2 accesses files 20 times/s, 1 MiB each, on the same 4 targets; loss"),
     (Carrier.LOAD, ", and less when m.2 does more; m.2 accesses"),
-    (Carrier.HISTORY, ", alongside m.2, compared with Prometheus' history; m.2 accesses"),
+    (Carrier.HISTORY, ", alongside m.2, compared with its earlier throughput; m.2 accesses"),
     (Carrier.DEVICE_TIME, ", alongside m.2 (by device time alone); m.2 accesses"),
 ])
 def test_a_sentence_says_what_the_loss_rests_on(carrier: Carrier, words: str) -> None:

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 from exporter.exposition import escape
 from exporter.jobs.lines import unique_name
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
+from tierd.detect.columns import Began
 from tierd.loads import JobLoad
 from tierd.sense import readings
 from tierd.sense.counters import CounterTable, JobEntry
 from tierd.sense.exposition import labels_of
-from tierd.sense.readings import IMPLAUSIBLE, Reading, ServiceCounters, of_filesystem, window
+from tierd.sense.readings import IMPLAUSIBLE, Reading, ServiceCounters, Stamp, jobs_before, of_filesystem, window
 
 OST, MDT = "lustre-OST0002", "lustre-MDT0000"
 
@@ -38,6 +40,15 @@ def test_an_old_entry_that_was_overlooked_gives_no_sudden_load(jobs: str, start:
                         complete=frozenset({OST})) for number, each in enumerate(jobs.split(" "))]
     *_, seen = (window(before, after, lost) for before, after in pairwise(readings))
     assert [job for _, job in seen.loads] == ["a"] * counts
+
+
+def test_jobs_have_done_on_all_object_targets_what_their_counters_say_since_the_oldest_start() -> None:
+    jobs = {(OST, "a"): counters(100, "940.5"), ("lustre-OST0003", "a"): counters(20, "950"),
+            (MDT, "a"): counters(7, "1"), (OST, "b"): counters(5), (OST, "idle"): counters(5, "900")}
+    first = replace(reading(1000, jobs), stamps={OST: Stamp("oss", 1000.5)})
+    more = {key: counters(entry.samples["write"] + 10, entry.start) for key, entry in jobs.items() if key[1] != "idle"}
+    assert jobs_before(first, window(reading(1000, jobs), reading(1005, jobs | more))) == {
+        "a": Began(940.5, 60.0, 60.0, 120_000.0), "b": Began(0.0, 1000.5, 2.5, 5_000.0)}
 
 
 def test_metadata_of_all_mdts_is_one_load() -> None:
