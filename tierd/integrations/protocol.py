@@ -31,6 +31,22 @@ def plain(name: str) -> str:
     return name[:MAX_NAME].encode("utf-8", "replace").decode()
 
 
+MAX_COUNT = 1 << 60
+
+
+def count_of(value: object) -> int | None:
+    """A number that is not negative, also if it is in quotes; None for anything else, and for what no system has.
+
+    >>> [count_of(value) for value in (7, "7", -1, 1.5, True, None, float("nan"), 10**400, "9" * 19)]
+    [7, 7, None, 1, None, None, None, None, None]
+    """
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_COUNT:
+        return None
+    return int(value)
+
+
 @dataclass(frozen=True, slots=True)
 class SchedulerJob:
     """A job as its scheduler describes it."""

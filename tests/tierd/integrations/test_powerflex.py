@@ -40,12 +40,12 @@ from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site
 from tierd.background import DaemonExecutor
 from tierd.integrations.powerflex.gateway import (
+    FIELDS,
     LOGIN_AGAIN_SECONDS,
     ErrorKind,
     Gateway,
     PowerFlexSettings,
     PowerFlexSystem,
-    Work,
     records,
     statistics,
     system_of,
@@ -98,17 +98,21 @@ def after(powerflex: PowerFlex, clock: SettableClock, seconds: float = 31.0) -> 
     powerflex.refresh()
 
 
+def metrics_of(powerflex: PowerFlex) -> dict[str, float]:
+    return {f"{sample.name.removeprefix('tierd_powerflex_')} {' '.join(sample.labels.values())}".strip(): sample.value
+            for family in powerflex.metrics() for sample in family.samples}
+
+
 def test_a_quiet_system(stub, password, clock) -> None:
     powerflex = refreshed(stub, password, clock)
-    system = powerflex.system
-    assert (system.name, system.cluster_state, system.good_nodes, system.good_replicas) == (
-        "hpc", "ClusteredNormal", 3, 2)
-    first = system.volumes[0]
-    assert (first.name, first.pool, first.size_bytes) == ("ost0", "nvme", 4 << 40)
-    assert system.volumes[0].read_bytes_per_second == 100 * MIB
-    assert system.volumes[1].read_bytes_per_second is None, "the gateway shows no statistics of it"
-    assert [one.name for one in system.data_clients] == ["10.0.1.1", "10.0.1.2"], "clients without a name"
-    assert system.devices == {"Normal": 2}
+    shown = metrics_of(powerflex)
+    assert (shown["mdm_cluster_info ClusteredNormal"], shown["mdm_good_nodes"], shown["mdm_good_replicas"]) == (1, 3, 2)
+    assert shown["volume_size_bytes ost0 nvme"] == 4 << 40
+    assert shown["volume_read_bytes_per_second ost0 nvme"] == 100 * MIB
+    assert "volume_read_bytes_per_second ost1 nvme" not in shown, "the gateway shows no statistics of it"
+    assert shown["sdc_connected 10.0.1.1"] == 1, "a client without a name"
+    assert shown["devices Normal"] == 2
+    assert powerflex.system.whole.name == "hpc"
     assert powerflex.storage_work() == {}
     assert stub.logins == 1
 
@@ -132,9 +136,10 @@ def test_names_and_numbers_that_no_system_has_stop_nothing(stub, password, clock
     stub.known["Sds"][0]["name"] = "oss\ud800"
     stub.statistics(fwdRebuildWriteBwc={"numSeconds": 1, "totalWeightInKb": 10**400}, maxCapacityInKb=10**400)
     powerflex = refreshed(stub, password, clock)
-    assert powerflex.system.pools[0].size_bytes is None
-    assert powerflex.system.data_servers[0].name == "oss?"
-    assert b"?ost0" in generate_latest(SimpleNamespace(collect=powerflex.metrics))
+    assert "pool_size_bytes nvme" not in metrics_of(powerflex)
+    shown = generate_latest(SimpleNamespace(collect=powerflex.metrics))
+    assert b"?ost0" in shown
+    assert b'"oss?"' in shown
 
 
 @pytest.mark.parametrize("token", ["\u4e2d", "a\nb", "", 7])
@@ -245,14 +250,6 @@ def test_a_gateway_of_the_other_release_is_named(password, clock) -> None:
     assert powerflex.gateway.errors == {ErrorKind.LOGIN: 1}
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
-def test_a_password_that_others_can_read_is_not_sent(stub, password, clock, mode: int) -> None:
-    password.chmod(mode)
-    powerflex = refreshed(stub, password, clock)
-    assert "chmod 0600" in powerflex.age.problem
-    assert not stub.asked
-
-
 def test_a_volume_that_does_not_exist_is_named_and_unknown(stub, password, clock) -> None:
     powerflex = refreshed(stub, password, clock, volumes={"ost9": ("OST0009",)})
     assert powerflex.storage_work()["lustre-OST0009"].kind == UNKNOWN
@@ -263,13 +260,11 @@ def test_settings_and_states_of_servers_and_clients(stub, password, clock) -> No
     stub.known["Sds"] = [sds(1, mdmConnectionState="Disconnected", perfProfile="Compact"),
                          sds(2, maintenanceState="InMaintenance", sdsNumberOsThreads=12)]
     stub.known["Sdc"] = [sdc(1, sdcMaxInflightRequests="200"), {}, {"id": "1", "mdmConnectionState": None}]
-    powerflex = refreshed(stub, password, clock)
-    one, two = powerflex.system.data_servers
-    assert (one.connected, one.profile, two.in_maintenance) == (False, "Compact", True)
-    assert two.tunables == {"sds_number_os_threads": 12}
-    first, *rest = powerflex.system.data_clients
-    assert first.tunables == {"sdc_max_inflight_requests": 200}
-    assert [client.connected for client in rest] == [None, None]
+    shown = metrics_of(refreshed(stub, password, clock))
+    assert (shown["sds_connected oss1"], shown["sds_info oss1 Compact"], shown["sds_in_maintenance oss2"]) == (0, 1, 1)
+    assert {name: value for name, value in shown.items() if "_setting" in name} == {
+        "sds_setting oss2 sds_number_os_threads": 12, "sdc_setting 10.0.1.1 sdc_max_inflight_requests": 200}
+    assert [name for name in shown if name.startswith("sdc_connected")] == ["sdc_connected 10.0.1.1"]
 
 
 @pytest.mark.parametrize(("more", "words"), [
@@ -317,9 +312,8 @@ def test_any_json_is_a_system_or_an_error(instances: dict[str, Any], numbers: An
     except SourceError:
         return
     assert isinstance(system, PowerFlexSystem)
-    for pool in system.pools:
-        assert all((work.bytes_per_second or 0) >= 0 for work in pool.work.values())
-        assert set(pool.work) == set(Work)
+    speeds = [pool.bytes_per_second(rate) for pool in system.of("StoragePool") for rate, *_ in FIELDS.values()]
+    assert all((speed or 0) >= 0 for speed in speeds)
 
 
 @pytest.fixture

@@ -19,18 +19,17 @@ from __future__ import annotations
 import base64
 import json
 import re
-import stat
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from annotated_types import Gt
 
 from tierd.config.sense import ServerAccess, asks_http
+from tierd.integrations.protocol import count_of, plain
 from tierd.model import Table
 from tierd.sense.http_client import HttpClient, SourceError, StatusError, read_secret
 from tierd.validators import Seconds
@@ -38,7 +37,6 @@ from tierd.validators import Seconds
 Json = Mapping[str, object]
 _OST = re.compile(r"([^/\s]+-)?OST[0-9a-f]{4}")
 KIB = 1024
-MAX_NUMBER = 1 << 60
 TYPES = ("application/json", "text/plain", "text/html")
 """The answer to a login of release 3 is a JSON string, sent with different types. Other text is no JSON."""
 REFUSED = frozenset({401, 403})
@@ -64,7 +62,7 @@ class PowerFlexSettings(Table):
     user: str = ""
     """User that may only read (role ``Monitor``)."""
     password_file: str = ""
-    """File with its password, mode 0600. Its certificate is always verified."""
+    """File with its password. Its certificate is always verified."""
     ca_file: str = ""
     """CA certificates (PEM) for the gateway's certificate; empty: the system's certificates."""
     volumes: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -114,90 +112,66 @@ class Work(StrEnum):
     REBALANCE = "rebalance"
 
 
-FIELDS: Mapping[Work, str] = {
-    Work.FORWARD: "fwdRebuild", Work.BACKWARD: "bckRebuild", Work.NORMAL: "normRebuild", Work.REBALANCE: "rebalance",
+FIELDS: Mapping[Work, tuple[str, str, str]] = {
+    work: (f"{short[0].lower()}{short[1:]}WriteBwc", f"active{short}CapacityInKb", f"pending{short}CapacityInKb")
+    for work, short in zip(Work, ("FwdRebuild", "BckRebuild", "NormRebuild", "Rebalance"), strict=True)
 }
-
-
-def _capacity(state: str, prefix: str) -> str:
-    """Name of a field: ``pendingFwdRebuildCapacityInKb``."""
-    return f"{state}{prefix[0].upper()}{prefix[1:]}CapacityInKb"
-
-
+"""Statistics of each work: the rate at which it writes, and the data that it processes now and that waits."""
 POOL_PROPERTIES = (
-    *[name for prefix in FIELDS.values()
-      for name in (f"{prefix}WriteBwc", _capacity("active", prefix), _capacity("pending", prefix))],
-    "maxCapacityInKb", "capacityInUseInKb", "degradedHealthyCapacityInKb", "degradedFailedCapacityInKb",
-    "failedCapacityInKb",
+    *[name for names in FIELDS.values() for name in names], "maxCapacityInKb", "capacityInUseInKb",
+    "degradedHealthyCapacityInKb", "degradedFailedCapacityInKb", "failedCapacityInKb",
 )
 VOLUME_PROPERTIES = ("userDataReadBwc", "userDataWriteBwc")
 
 
 @dataclass(frozen=True, slots=True)
-class PoolWork:
-    """One kind of work of a storage pool."""
-
-    bytes_per_second: float | None
-    """Bytes written for it; None if unknown."""
-    active_bytes: int | None
-    pending_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class StoragePool:
-    """A storage pool. Unknown values are None."""
+class Part:
+    """A part of the system as the gateway shows it: a pool, a volume, a data server… Unknown values are None or ""."""
 
     name: str
-    work: Mapping[Work, PoolWork]
-    size_bytes: int | None = None
-    used_bytes: int | None = None
-    degraded_bytes: int | None = None
-    """Data with one copy left."""
-    failed_bytes: int | None = None
-    """Data without a copy."""
+    shown: Json
+    """Its fields and statistics, by their names in the API."""
+    pool: str = ""
+    """Name of the storage pool of a volume."""
 
+    def text(self, field: str) -> str:
+        return text_of(self.shown.get(field))
 
-@dataclass(frozen=True, slots=True)
-class Volume:
-    """A volume, and its rates."""
+    def is_connected(self, field: str) -> bool | None:
+        return self.text(field) == "Connected" if self.text(field) else None
 
-    name: str
-    pool: str
-    """Name of its storage pool; "" if unknown."""
-    size_bytes: int | None = None
-    read_bytes_per_second: float | None = None
-    write_bytes_per_second: float | None = None
+    def is_in_maintenance(self, field: str) -> bool | None:
+        return self.text(field) != "NoMaintenance" if self.text(field) else None
 
+    def count(self, field: str) -> int | None:
+        return count_of(self.shown.get(field))
 
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """A data server (SDS) or client (SDC)."""
+    def size_bytes(self, field: str) -> int | None:
+        kib = self.count(field)
+        return None if kib is None else KIB * kib
 
-    name: str
-    connected: bool | None
-    """Whether it is connected to the metadata manager (MDM)."""
-    in_maintenance: bool | None = None
-    profile: str = ""
-    """Performance profile: ``Compact``, ``Default`` or ``HighPerformance``; "" if unknown."""
-    tunables: Mapping[str, int] = field(default_factory=dict)
-    """Settings of :data:`TUNABLES` that the gateway shows."""
+    def bytes_per_second(self, field: str) -> float | None:
+        return rate_of(self.shown.get(field))
+
+    def setting(self, name: str) -> int | None:
+        """One of :data:`TUNABLES`. How a gateway spells them is not documented."""
+        return next((count_of(value) for key, value in self.shown.items()
+                     if key.replace("_", "").lower() == name.replace("_", "")), None)
 
 
 @dataclass(frozen=True, slots=True)
 class PowerFlexSystem:
     """One answer of the gateway."""
 
-    name: str = ""
-    cluster_state: str = ""
-    """State of the cluster of MDMs: ``ClusteredNormal``, ``ClusteredDegraded``…; "" if unknown."""
-    good_nodes: int | None = None
-    good_replicas: int | None = None
-    pools: tuple[StoragePool, ...] = ()
-    volumes: tuple[Volume, ...] = ()
-    data_servers: tuple[Instance, ...] = ()
-    data_clients: tuple[Instance, ...] = ()
-    devices: Mapping[str, int] = field(default_factory=dict)
-    """Number of devices by state (``Normal``, ``DeviceRecovery``…)."""
+    parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
+    """By type of the API. The system has the fields of its ``mdmCluster`` too."""
+
+    @property
+    def whole(self) -> Part:
+        return next(iter(self.of("System")), Part("", {}))
+
+    def of(self, kind: str) -> Sequence[Part]:
+        return self.parts.get(kind, ())
 
 
 class ErrorKind(StrEnum):
@@ -248,30 +222,8 @@ def _json(body: bytes, what: str) -> object:
 
 
 def text_of(value: object) -> str:
-    r"""A text; "" for anything else. Metrics take UTF-8 only, so half a surrogate pair is replaced.
-
-    >>> text_of("oss1"), text_of(7), text_of(json.loads(r'"\ud800x"'))
-    ('oss1', '', '?x')
-    """
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
-
-
-def count_of_json(value: object) -> int | None:
-    """A number that is not negative; None for anything else, and for numbers that no system has.
-
-    >>> [count_of_json(value) for value in (7, "7", -1, 1.5, True, None, float("nan"), 10**400, "9" * 19)]
-    [7, 7, None, 1, None, None, None, None, None]
-    """
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_NUMBER:
-        return None
-    return int(value)
-
-
-def bytes_of(values: Json, name: str) -> int | None:
-    kib = count_of_json(values.get(name))
-    return None if kib is None else KIB * kib
+    """A text as metrics take it; "" for anything else."""
+    return plain(value) if isinstance(value, str) else ""
 
 
 def rate_of(value: object) -> float | None:
@@ -282,7 +234,7 @@ def rate_of(value: object) -> float | None:
     """
     if not isinstance(value, dict):
         return None
-    seconds, kib = count_of_json(value.get("numSeconds")), count_of_json(value.get("totalWeightInKb"))
+    seconds, kib = count_of(value.get("numSeconds")), count_of(value.get("totalWeightInKb"))
     if seconds is None or kib is None:
         return None
     return KIB * kib / seconds if seconds else 0.0
@@ -293,65 +245,22 @@ def name_of(record: Json) -> str:
     return text_of(record.get("name")) or text_of(record.get("sdcIp")) or text_of(record.get("id"))
 
 
-def pool_of(name: str, numbers: Json) -> StoragePool:
-    work = {
-        kind: PoolWork(rate_of(numbers.get(f"{prefix}WriteBwc")), bytes_of(numbers, _capacity("active", prefix)),
-                       bytes_of(numbers, _capacity("pending", prefix)))
-        for kind, prefix in FIELDS.items()
-    }
-    degraded = [bytes_of(numbers, f"degraded{which}CapacityInKb") for which in ("Healthy", "Failed")]
-    known = [one for one in degraded if one is not None]
-    return StoragePool(name, work, bytes_of(numbers, "maxCapacityInKb"),
-                       bytes_of(numbers, "capacityInUseInKb"), sum(known) if known else None,
-                       failed_bytes=bytes_of(numbers, "failedCapacityInKb"))
-
-
-def instance_of(record: Json, kind: str) -> Instance:
-    state, maintenance = text_of(record.get("mdmConnectionState")), text_of(record.get("maintenanceState"))
-    shown = {key.replace("_", "").lower(): value for key, value in record.items() if isinstance(key, str)}
-    tunables = {name: value for name in TUNABLES[kind]
-                if (value := count_of_json(shown.get(name.replace("_", "")))) is not None}
-    return Instance(name_of(record), state == "Connected" if state else None,
-                    maintenance != "NoMaintenance" if maintenance else None, text_of(record.get("perfProfile")),
-                    tunables)
-
-
 def system_of(instances: Mapping[str, Sequence[Json]], numbers: Mapping[str, Mapping[str, Json]]) -> PowerFlexSystem:
     """The state of the system, from instances by type and statistics by type and id."""
-    whole: Json = next(iter(instances.get("System", ())), {})
-    cluster = whole.get("mdmCluster")
-    cluster = cluster if isinstance(cluster, dict) else {}
-    of_pools, of_volumes = numbers.get("StoragePool", {}), numbers.get("Volume", {})
-    found = {text_of(one.get("id")): name_of(one) for one in instances.get("StoragePool", ())}
-    count = Counter(found.values())  # protection domains may have pools of the same name
-    pools = {key: pool_of(name if count[name] == 1 else f"{name} ({key})", of_pools.get(key, {}))
-             for key, name in found.items()}
-    volumes = []
-    for one in instances.get("Volume", ()):
-        rates = of_volumes.get(text_of(one.get("id")), {})
-        pool = pools.get(text_of(one.get("storagePoolId")))
-        volumes.append(Volume(name_of(one), pool.name if pool else "", bytes_of(one, "sizeInKb"),
-                              rate_of(rates.get("userDataReadBwc")), rate_of(rates.get("userDataWriteBwc"))))
-    devices = Counter(text_of(one.get("deviceState")) or "unknown" for one in instances.get("Device", ()))
-    return PowerFlexSystem(
-        name_of(whole), text_of(cluster.get("clusterState")), count_of_json(cluster.get("goodNodesNum")),
-        count_of_json(cluster.get("goodReplicasNum")), tuple(pools.values()), volumes=tuple(volumes),
-        data_servers=tuple([instance_of(one, "Sds") for one in instances.get("Sds", ())]),
-        data_clients=tuple([instance_of(one, "Sdc") for one in instances.get("Sdc", ())]), devices=dict(devices))
+    pools = {text_of(one.get("id")): name_of(one) for one in instances.get("StoragePool", ())}
+    count = Counter(pools.values())  # protection domains may have pools of the same name
+    pools = {key: name if count[name] == 1 else f"{name} ({key})" for key, name in pools.items()}
+    parts: dict[str, list[Part]] = {}
+    for kind, found in instances.items():
+        for one in found:
+            key, cluster = text_of(one.get("id")), one.get("mdmCluster")
+            shown = {**one, **(cluster if isinstance(cluster, dict) else {}), **numbers.get(kind, {}).get(key, {})}
+            name = pools[key] if kind == "StoragePool" else name_of(one)
+            parts.setdefault(kind, []).append(Part(name, shown, pools.get(text_of(one.get("storagePoolId")), "")))
+    return PowerFlexSystem(parts)
 
 
 # -- Requests.
-
-
-def read_password(path: str) -> str:
-    """The password in a file that only its owner may read. Raises SourceError."""
-    try:
-        mode = stat.S_IMODE(Path(path).stat().st_mode)
-    except OSError as error:
-        raise SourceError(f"password: {path} cannot be read: {error.strerror or error}") from error
-    if mode & 0o077:
-        raise SourceError(f"password: {path} has mode {mode:04o}: others can read it. Run chmod 0600 {path}")
-    return read_secret(path, "", {}, "password")
 
 
 class Gateway:
@@ -405,7 +314,7 @@ class Gateway:
                                                 f"{LOGIN_AGAIN_SECONDS:g} s")
         user = self._settings.user
         try:
-            password = read_password(self._settings.password_file)
+            password = read_secret(self._settings.password_file, "", {}, "password")
         except SourceError as error:
             raise GatewayError(ErrorKind.LOGIN, str(error)) from error
         try:

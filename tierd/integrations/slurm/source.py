@@ -32,7 +32,7 @@ from pydantic import AfterValidator
 from tierd.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.config.sense import ServerAccess, asks_http
-from tierd.integrations.protocol import Integration, SchedulerJob, Site, Source, plain
+from tierd.integrations.protocol import Integration, SchedulerJob, Site, Source, count_of, plain
 from tierd.model import Table
 from tierd.sense.http_client import HttpClient, SourceError, one_line, read_secret
 from tierd.text import printable
@@ -42,7 +42,6 @@ MAX_JOBS = 4096
 """Jobs that tierd remembers. The one that was asked for longest ago is forgotten."""
 MAX_IDS = 500
 """Jobs that one ``sacct`` looks up."""
-MAX_NUMBER = 10**11
 log = logging.getLogger("tierd.integrations")
 REFRESH_SECONDS = 60.0
 """Time between two requests to Slurm. A choice: its controller answers all users."""
@@ -136,9 +135,7 @@ def number_of(value: object) -> int | None:
     """
     if isinstance(value, dict):
         value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_NUMBER else None
+    return count_of(value)
 
 
 Read = Callable[[Collection[int]], bytes]
