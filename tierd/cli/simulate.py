@@ -20,7 +20,7 @@ from tierd.config.load import load
 from tierd.daemon.process import error_text
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, plot, variants
-from tierd.simulation.evaluate import Evaluated, Verdict, evaluate_all, summary_json, summary_markdown, summary_text
+from tierd.simulation.evaluate import Evaluated, Verdict, evaluate_all, summary_json, summary_text
 from tierd.simulation.random_scenarios import GROUPS, HARD, PLACEMENT, USUAL
 from tierd.simulation.run import orders_of
 from tierd.simulation.run import run as run_variant
@@ -64,9 +64,7 @@ def run(chosen: argparse.Namespace) -> int:
                 case.build(chosen.seed), case.jobs, scenario.seconds, (), policy if name == WITH_TIERD else None,
                 progress=partial(lambda before, now: progress(before + now), number * scenario.seconds),
                 tierd_starts=chosen.tierd_starts, orders=orders_of(scenario.events))
-    changes = [event.at for event in scenario.events]
-    comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes,
-                         tierd_starts=chosen.tierd_starts)
+    comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, chosen.tierd_starts)
     print(json_text(comparison_data(comparison), indent=1) if chosen.json else comparison_text(comparison))
     if chosen.plot:
         try:
@@ -126,9 +124,7 @@ def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
                           help="seeds of the random workloads (default: 1-50)")
     evaluate.add_argument("--policy", type=Path, metavar="FILE",
                           help="configuration file of tierd (default: built-in defaults)")
-    form = evaluate.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the results as JSON")
-    form.add_argument("--markdown", action="store_true", help="print the results as rows of a Markdown table")
+    evaluate.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the results as JSON")
     evaluate.add_argument("--processes", type=positive, default=os.cpu_count() or 1, metavar="N",
                           help="number of parallel processes (default: one for each processor)")
     evaluate.add_argument("--cold", action="store_true",
@@ -204,7 +200,7 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             interrupted = True
     if verdicts:
-        form = summary_json if chosen.json else summary_markdown if chosen.markdown else summary_text
+        form = summary_json if chosen.json else summary_text
         print(form(Evaluated(f"{seeds[0]}-{verdicts[-1].seed}", chosen.cold, verdicts)))
     if interrupted:
         print(f"{len(verdicts)} of {len(seeds) * len(beds)} scenarios are complete", file=sys.stderr)

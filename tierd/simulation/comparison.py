@@ -6,7 +6,7 @@ comparison is available as data, as tables and as a plot: throughput of the stre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import Scenario
 from tierd import acts
 from tierd.decide.sizing import UNIT_BYTES, boundary
-from tierd.simulation.run import CYCLE_SECONDS, Outcome
+from tierd.simulation.run import Outcome
 from tierd.text import bytes_text, count_of, printable, quoted, rate_text
 
 WITH_TIERD = "tierd"
@@ -61,11 +61,6 @@ def on_flash(job: Job, whole: bool) -> Job:
     return replace(job, layout=Layout((Component(0, end, "flash"), replace(tail, extent_start=end, extent_end=None))))
 
 
-PHASE_SECONDS_MIN = 2.0
-MIN_SECONDS = 2 * CYCLE_SECONDS
-"""tierd finds nothing in less: its model waits for the window after the first one."""
-
-
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """The variants of one scenario."""
@@ -77,40 +72,18 @@ class Comparison:
     since: float
     until: float
     """End of the compared interval. It starts one minute after the last job."""
-    phases: tuple[tuple[float, float], ...] = ()
-    """Intervals between changes of the running jobs or of the cluster."""
     tierd_starts: float = 0.0
     """When tierd starts; virtual seconds."""
 
-    @property
-    def too_short(self) -> bool:
-        seconds = max((outcome.seconds for outcome in self.outcomes.values()), default=0.0)
-        return seconds - self.tierd_starts < MIN_SECONDS
-
 
 def compare(title: str, jobs: Sequence[Job], outcomes: Mapping[str, Outcome], seconds: float,
-            changes: Iterable[float] = (), tierd_starts: float = 0.0) -> Comparison:
+            tierd_starts: float = 0.0) -> Comparison:
     """Compare the outcomes from one minute after the last job's start."""
     came = max(job.start_seconds for job in jobs)
     stops = min((job.stop_seconds for job in jobs), default=seconds)
     until = min(seconds, stops)
-    times = {time for job in jobs for time in (job.start_seconds, job.stop_seconds)} | set(changes)
     return Comparison(title, tuple(jobs), outcomes, min(came + 60, (came + until) / 2), until,
-                      phases=phases(times, seconds),
                       tierd_starts=tierd_starts)
-
-
-def phases(changes: Iterable[float], seconds: float) -> tuple[tuple[float, float], ...]:
-    """Intervals between changes, without very short ones.
-
-    >>> phases([0.0, 30.0, 31.0, float("inf")], 100.0)
-    ((0.0, 30.0), (30.0, 100.0))
-    """
-    bounds = [0.0]
-    for change in sorted(changes):
-        if bounds[-1] + PHASE_SECONDS_MIN <= change <= seconds - PHASE_SECONDS_MIN:
-            bounds.append(change)
-    return tuple(zip(bounds, [*bounds[1:], seconds], strict=True))
 
 
 def streaming_rate(comparison: Comparison, variant: str) -> float:
@@ -128,7 +101,6 @@ def comparison_data(comparison: Comparison) -> Data:
     return {
         "scenario": comparison.title,
         "compared_seconds": [comparison.since, comparison.until],
-        "phases": [{"since": since, "until": until} for since, until in comparison.phases],
         "variants": {name: variant_data(comparison, name, base) for name in comparison.outcomes},
     }
 
@@ -154,9 +126,6 @@ def variant_data(comparison: Comparison, name: str, base: float) -> Data:
                      for job in outcome.rates},
         "operations_per_second": {job: {what: round(rate, 1) for what, rate in done.items()}
                                   for job, done in outcome.operations.items() if done},
-        "phases_mb_s": {job: [round(outcome.mean(job, *phase), 2) for phase in comparison.phases]
-                        for job in outcome.rates},
-        "flash_used_share": round(max(outcome.pools_used.get("flash", ()), default=0.0), 4),
         "pools_used_share": {pool: {"most": round(max(shares), 4), "end": round(shares[-1], 4)}
                              for pool, shares in outcome.pools_used.items()},
     }
@@ -210,14 +179,13 @@ def recovery_seconds(comparison: Comparison, base: float) -> float | None:
 VARIANT_NAMES = {"alone": "alone", "contended": "unchanged, without tierd",
          "flash_covers": "flash component covers the files",
          "flash_too_small": "flash component too small", WITH_TIERD: "with tierd"}
-PHASES_SHOWN = 8
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """The comparison for people: variants, jobs, phases and the log of tierd."""
+    """The comparison for people: variants, jobs and the log of tierd."""
     data = comparison_data(comparison)
     return "\n".join([printable(comparison.title), *_variants(comparison, data), *_jobs(data), *_io500(data),
-                      *_phases(data), *_tierd(comparison, data)])
+                      *_tierd(comparison, data)])
 
 
 def _variants(comparison: Comparison, data: Data) -> Iterator[str]:
@@ -259,21 +227,6 @@ def _io500(data: Data) -> Iterator[str]:
                f"bandwidth {found['bandwidth_gib_s']:.3f} GiB/s   IOPS {found['operations_k_s']:.3f} k/s")
 
 
-def _phases(data: Data) -> Iterator[str]:
-    spans = data["phases"][:PHASES_SHOWN]
-    if len(spans) < 2:
-        return
-    yield ""
-    heads = " ".join(f"{span['since']:6.0f}-{span['until']:3.0f} s" for span in spans)
-    yield f"Throughput between changes:        {heads}"
-    for name, found in data["variants"].items():
-        if name not in {"contended", WITH_TIERD}:
-            continue
-        for job, rates in found["phases_mb_s"].items():
-            shown = " ".join(f"{_rate(rate):>12}" for rate in rates[:PHASES_SHOWN])
-            yield f"  {'with tierd' if name == WITH_TIERD else 'without':10} {quoted(job):22} {shown}"
-
-
 def _tierd(comparison: Comparison, data: Data) -> Iterator[str]:
     if WITH_TIERD not in comparison.outcomes:
         return
@@ -281,9 +234,8 @@ def _tierd(comparison: Comparison, data: Data) -> Iterator[str]:
     yield ""
     since = f" from {comparison.tierd_starts:.0f} s on" if comparison.tierd_starts else ""
     yield f"What tierd did{since}:"
-    yield from [f"  {time:5.0f} s  {printable(words)}" for time, words in comparison.outcomes[WITH_TIERD].log] or [
-        f"  nothing: it needs {MIN_SECONDS:.0f} s at least, two windows of {CYCLE_SECONDS:.0f} s"
-        if comparison.too_short else "  nothing"]
+    lines = [f"  {time:5.0f} s  {printable(words)}" for time, words in comparison.outcomes[WITH_TIERD].log]
+    yield from lines or ["  nothing"]
     if found["files_moved"]:
         first, last = found["actions"][0]["t"], found["actions"][-1]["t"]
         files, size = count_of(found["files_moved"], "file"), bytes_text(found["bytes_moved"])

@@ -30,6 +30,7 @@ from tierd.simulation.comparison import streams
 from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, Goal, RandomScenario, random_scenario
 from tierd.simulation.run import Beside, Outcome, run
 from tierd.structs import json_text
+from tierd.text import table
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
 FOUND_SOON_SECONDS = 30.0
@@ -352,9 +353,10 @@ def summary_json(evaluated: Evaluated) -> str:
     }, indent=1)
 
 
-COLUMNS = ("with_aggressor", "found_within_30s", "found_within_60s", "layout_helps", "acted_on_within_60s",
-           "intervals_that_hold", "without_aggressor", "acted_wrongly", "harmed")
-"""Figures of each workload in the text."""
+COLUMNS = {"with_aggressor": "true", "found_within_30s": "30 s", "found_within_60s": "60 s",
+           "layout_helps": "helpable", "acted_on_within_60s": "act 60 s", "intervals_that_hold": "in 90%",
+           "without_aggressor": "innocent", "acted_wrongly": "acted", "harmed": "harmed"}
+"""Figures of each workload in the text, with their headings."""
 
 
 def summary_text(evaluated: Evaluated) -> str:
@@ -363,41 +365,13 @@ def summary_text(evaluated: Evaluated) -> str:
     start = f"tierd starts {COLD_SECONDS:.0f} s after the neighbour" if evaluated.cold else "tierd starts first"
     lines = [f"seeds {evaluated.seeds}; {start}", ""]
     lines += [f"{name.replace('_', ' '):27} {value:g}" for name, value in summary(verdicts).items()]
-    heads = ("true", "30 s", "60 s", "helpable", "act 60 s", "in 90%", "innocent", "acted", "harmed")
-    lines += ["", f"{'workload':38} " + " ".join(f"{head:>8}" for head in heads)]
-    for name, of in {**evaluated.workloads, **evaluated.groups, **evaluated.beds}.items():
-        count = summary(of)
-        lines.append(f"{name + ' workloads' * (name in GROUPS):38} "
-                     + " ".join(f"{count[column]:8g}" for column in COLUMNS))
+    counts = {f"{name}{' workloads' * (name in GROUPS)}": summary(of) for name, of in {
+        **evaluated.workloads, **evaluated.groups, **evaluated.beds}.items()}
+    lines += ["", *table(("workload", *COLUMNS.values()), [
+        (name, *(f"{count[column]:g}" for column in COLUMNS)) for name, count in counts.items()], right=range(1, 10))]
     worth_a_look = {(v.bed, v.seed): v for of in doubtful(verdicts).values() for v in of}
     lines += ["", *(f"look at seed {v.seed} on {v.bed}: {v.kind}, {v.truth}, loss {v.loss:.0%}, "
                     f"{'not found' if v.found_after is None else f'found after {v.found_after:.0f} s'}, "
                     f"{'acted' if v.acted else 'did not act'}, harm {v.harm:.1%}"
                     for _, v in sorted(worth_a_look.items()))]
     return "\n".join(lines)
-
-
-MARKDOWN_HEADS = ("seeds", "bed or workloads", "scenarios", "aggressors", "within 30 s", "within 60 s", "median s",
-                  "acted on in 60 s", "innocent", "acted on", "harmed", "90% interval holds")
-
-
-def summary_markdown(evaluated: Evaluated) -> str:
-    """The summary as the table of ``docs/evaluation.md``: each bed; of a single one, usual and hard workloads too."""
-    hard = {kind: of for kind, of in evaluated.workloads.items() if kind in GROUPS["hard"]}
-    seeds = evaluated.seeds + (" `--cold`" if evaluated.cold else "")
-    named = {**evaluated.groups, **hard} if len(evaluated.beds) == 1 else evaluated.beds
-    rows = [_markdown_row(seeds, name, summary(of)) for name, of in named.items()]
-    return "\n".join([f"| {' | '.join(MARKDOWN_HEADS)} |", "|---|---|" + "---:|" * (len(MARKDOWN_HEADS) - 2), *rows])
-
-
-def _markdown_row(seeds: str, name: str, of: Mapping[str, float]) -> str:
-    """One row. Shares show the number that they are part of."""
-    def part(count: float, whole: float) -> str:
-        return f"{count:g} ({count / whole:.1%})" if whole else f"{count:g}"
-
-    guilty, innocent, helped = of["with_aggressor"], of["without_aggressor"], of["layout_helps"]
-    return (f"| {seeds} | {name} | {of['scenarios']:g} | {guilty:g} | "
-            f"{part(of['found_within_30s'], guilty)} | {part(of['found_within_60s'], guilty)} | "
-            f"{of['median_found_after_seconds']:g} | {of['acted_on_within_60s']:g} of {helped:g} | "
-            f"{innocent:g} | {part(of['acted_wrongly'], innocent)} | {part(of['harmed'], of['scenarios'])} | "
-            f"{of['intervals_that_hold']:g} of {of['intervals']:g} |")
