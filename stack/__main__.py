@@ -113,8 +113,8 @@ def start_programs(running: ExitStack, folder: Path, ports: Ports, clock: System
     commands: list[tuple[str, list[str], str, dict[str, str]]] = []
     grafana = services.grafana_command(os.environ.get("GRAFANA_HOME", ""))
     if grafana:
-        data = running.enter_context(services.grafana_data(services.GRAFANA_DATA, folder))
-        environment = services.grafana_environment(folder, ports, data)
+        services.GRAFANA_DATA.mkdir(parents=True, exist_ok=True)
+        environment = services.grafana_environment(folder, ports, services.GRAFANA_DATA)
         commands.append(("Grafana", grafana, f"{ports.grafana}/api/health", environment))
     commands += [  # after Grafana, which takes longest: an alert would fire while there is no exporter
         ("Alertmanager", services.alertmanager_command(folder, ports), f"{ports.alertmanager}/-/ready", {}),

@@ -7,7 +7,6 @@ generated from ``alerts/rules``, and are the same alerts with shorter times.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import re
 import shutil
@@ -106,19 +105,6 @@ GRAFANA_DATA = ROOT / ".tools" / "grafana"
 """Grafana makes its database here at the first start, which takes up to a minute; the next starts take seconds."""
 
 
-@contextmanager
-def grafana_data(kept: Path, folder: Path) -> Iterator[Path]:
-    """Yield the folder of Grafana's database: ``kept``, or a temporary folder while another stack uses it."""
-    kept.mkdir(parents=True, exist_ok=True)
-    with (kept / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield folder / "grafana"
-        else:
-            yield kept
-
-
 def grafana_environment(folder: Path, ports: Ports, data: Path) -> dict[str, str]:
     """Write Grafana's provisioning. Returns its environment, which allows anonymous viewers."""
     given = ROOT / "dashboards" / "provisioning"
@@ -157,34 +143,11 @@ START_TIMEOUT_SECONDS = 180.0
 
 
 def pages(ports: Ports, *, grafana: bool) -> list[tuple[str, str]]:
-    """Names of the programs and their addresses: a page for a browser, or the API of a program without pages."""
-    base = "http://127.0.0.1"
-    prometheus = first_page(f"{base}:{ports.prometheus}", ("/alerts", "/classic/alerts"))
-    alertmanager = first_page(f"{base}:{ports.alertmanager}", ("/",), without=NO_UI)
-    return [
-        ("exporter", f"{base}:{ports.exporter}/"),
-        ("tierd", f"{base}:{ports.tierd}/"),
-        ("Prometheus", prometheus or f"{base}:{ports.prometheus}/api/v1/alerts (this Prometheus has no pages)"),
-        ("Alertmanager", alertmanager or f"{base}:{ports.alertmanager}/api/v2/alerts (Debian's has no web pages)"),
-        ("Grafana", f"{base}:{ports.grafana}/" if grafana else "not found on the PATH or in GRAFANA_HOME"),
-    ]
-
-
-NO_UI = "generate-ui.sh"
-"""In the page of Debian's Alertmanager, which says how to build its web application."""
-
-
-def first_page(base: str, paths: Sequence[str], without: str = "\0") -> str:
-    """The first address that answers with a page in HTML that does not contain ``without``; "" if none does."""
-    for path in paths:
-        try:
-            with urllib.request.urlopen(base + path, timeout=5) as answer:  # noqa: S310 -- on loopback
-                is_page = answer.headers.get_content_type() == "text/html"
-                if is_page and without not in answer.read().decode(errors="replace"):
-                    return base + path
-        except OSError:
-            continue
-    return ""
+    """Names of the programs and their addresses. Those of Debian without web pages have only their API there."""
+    programs = {"exporter": ports.exporter, "tierd": ports.tierd, "Prometheus": ports.prometheus,
+                "Alertmanager": ports.alertmanager, "Grafana": ports.grafana if grafana else 0}
+    return [(name, f"http://127.0.0.1:{port}/" if port else "not found on the PATH or in GRAFANA_HOME")
+            for name, port in programs.items()]
 
 
 def started(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:

@@ -30,10 +30,10 @@ from simulator.settings import recorded_test_bed
 from stack import cluster, demo, services
 from stack.__main__ import NOISY, QUIET_SECONDS, AlertStory, introduction
 from stack.cluster import MOVERS, Nodes, Role, nats_program, running
-from stack.services import NO_UI, Options, Ports
+from stack.services import Options, Ports
 from stack.shared import SharedCluster, SharedFilesystem
 from tests.servers import ROOT, TOOLS, Prometheus, awaited, fetched, output_of, output_until, program, until_ctrl_c
-from tests.tierd.sense.loopback_server import answers, answers_json, liar
+from tests.tierd.sense.loopback_server import answers_json, liar
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
 from tierd.daemon.answers import ActAnswer, Case, ExplainAnswer, Json, StatusAnswer
@@ -50,12 +50,9 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
     with until_ctrl_c("stack", "--seconds", "600", folder=tmp_path, PATH=f"{TOOLS}:{os.environ['PATH']}",
                       GRAFANA_HOME="") as said:
         addresses = dict(re.findall(r"^  (\w+) +(\S+)", said, re.MULTILINE))
-        for name in ("exporter", "tierd", "Prometheus"):
+        for name in ("exporter", "tierd"):
             with urllib.request.urlopen(addresses[name], timeout=60) as page:
-                is_page = "/api/" not in addresses[name]  # Prometheus without its package has no pages
-                assert page.headers.get_content_type() == ("text/html" if is_page else "application/json")
-                assert is_page or name == "Prometheus"
-        assert fetched(addresses["Alertmanager"]) == [] or "/api/" not in addresses["Alertmanager"]
+                assert page.headers.get_content_type() == "text/html"
         assert ask(addresses["socket"], {"request": "status"})["paused"]
         urls = {name: found[0] for name, address in addresses.items()
                 if (found := re.findall(r"^http://127\.0\.0\.1:\d+", address))}
@@ -86,16 +83,6 @@ def test_grafana_is_provisioned_where_there_is_one(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "grafana").touch(0o755)
     assert services.grafana_command(str(tmp_path)) == [f"{tmp_path}/bin/grafana", "server", f"--homepath={tmp_path}"]
-
-
-def test_the_database_of_grafana_is_kept_and_only_one_stack_uses_it(tmp_path: Path) -> None:
-    kept, first, second = tmp_path / "kept", tmp_path / "1", tmp_path / "2"
-    with services.grafana_data(kept, first) as data:
-        (data / "grafana.db").touch()
-        with services.grafana_data(kept, second) as other:
-            assert (data, other) == (kept, second / "grafana")
-    with services.grafana_data(kept, second) as data:
-        assert (data / "grafana.db").exists()
 
 
 def test_the_profile_has_the_same_rules_with_shorter_times(tmp_path: Path) -> None:
@@ -152,13 +139,6 @@ def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.Temp
         server.close()
     assert requests == ["pause", "resume"]
     assert logged[1:] == ["RESUMED, as tierctl resume does", f"ALERT resolved: {NOISY}"]
-
-
-def test_a_placeholder_page_does_not_count_as_the_application() -> None:
-    page, missing = answers(f"<html>run {NO_UI}</html>", "text/html"), answers("", status="404 Not Found")
-    with liar([missing, page, missing, page]) as server:
-        assert services.first_page(server.url, ("/alerts", "/"), without=NO_UI) == ""
-        assert services.first_page(server.url, ("/alerts", "/")) == f"{server.url}/"
 
 
 def test_the_neighbour_starts_when_everything_is_up() -> None:
