@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dashboards.boards.clients import ACTIVE, THROUGHPUT
-from dashboards.boards.tiering import FILES_MOVED, POOL_USAGE, SLOWDOWN
+from dashboards.boards.tiering import POOL_USAGE
 from dashboards.dashboard import (
     ALERTS,
     ANY_IS_A_WARNING,
@@ -24,7 +24,7 @@ from dashboards.dashboard import (
     none_of,
     tierd_events,
 )
-from dashboards.panels import RED, YELLOW, Panel, Query, bars, coloured, mirrored, sized, stat, table, timeseries, total
+from dashboards.panels import RED, YELLOW, Query, bars, coloured, mirrored, sized, stat, table, timeseries, total
 
 NOT_FULL = ('sum({__name__=~"(fs_pool_state:lustre_osc|fs_target_state:lustre_mdc)_imports:sum", '
              'fs=~"$fs", state!~"FULL|IDLE|DEACTIVATED"})')
@@ -98,21 +98,6 @@ TRAFFIC = Row("Traffic", (
 ), empty=NO_SERVERS)
 
 
-def top(title: str, text: str, expr: str, unit: str, heading: str) -> Panel:
-    return table(title, text, Query(f"topk(10, {expr})"), unit=unit, width=12, height=8, sort=heading,
-                 columns={"fs": ("File system", ""), "jobid": ("Job", ""), "Value": (heading, unit)},
-                 empty="no job statistics: " + NO_SERVERS,
-                 overrides=(job_link("Job"),))
-
-
-JOBS = Row("Busiest jobs", (
-    top("Top jobs by bytes", "The ten jobs with the highest throughput now.",
-        'fs_job:lustre_job_bytes:rate2m{fs=~"$fs"}', "Bps", "Bytes/s"),
-    top("Top jobs by metadata", "The ten jobs with the most metadata operations now. If one is far above the others, "
-        "see LustreMetadataStorm.",
-        'fs_job:lustre_job_metadata_operations:rate2m{fs=~"$fs"}', "ops", "Operations/s"),
-))
-
 CLIENTS = Row("Clients (where exporters run on clients)", (
     stat("Connections not FULL", "Connections of clients to targets that are neither FULL, IDLE nor DEACTIVATED. Many "
          "point to a server or the network, a few to single clients (dashboard Clients).",
@@ -122,9 +107,7 @@ CLIENTS = Row("Clients (where exporters run on clients)", (
     replace(THROUGHPUT, width=24, links=(link_from_value("clients", "Clients", fs="fs"),)),
 ), empty=NO_CLIENTS, closed=True)
 
-TIERD = Row("Slowdown and moves", (SLOWDOWN, FILES_MOVED), closed=True)
-
 BOARD = Dashboard(
     "at-a-glance", "Lustre: at a glance", "Noisy neighbours, health, capacity, traffic and jobs of a file system.",
     (FS, POOL),
-    (Row("Noisy neighbours", STORY), HEALTH, CAPACITY, TRAFFIC, JOBS, CLIENTS, TIERD), tierd_events())
+    (Row("Noisy neighbours", STORY), HEALTH, CAPACITY, TRAFFIC, CLIENTS), tierd_events())

@@ -6,7 +6,6 @@ from dashboards.dashboard import (
     FS,
     JOB,
     NO_SERVERS,
-    NO_STREAM,
     POOL,
     RATE,
     TARGET,
@@ -74,11 +73,6 @@ TRAFFIC = Row("Throughput", (
 ), empty=NO_JOBS)
 
 FARING = Row("Slowdown", (
-    timeseries("Slowdown of streams", "Slowdown factor of each stream since its neighbour started, as tierd measures "
-               "it. 1 means undisturbed.",
-               Query("max by (victim) (max_over_time(tierd_interference_slowdown{fs=~\"$fs\", victim=~\"$jobid\"}"
-                     f"{RATE}))", "{{victim}}"), unit="none", by_name="victim",
-               steps=((None, GREEN), (1.2, YELLOW), (3, ORANGE)), empty=NO_STREAM),
     timeseries("Slowdown compared with the best of the last hour", "2 means half the throughput of the job's best "
                "minutes. A job that needs less I/O also rises; look for several jobs that rise together. "
                "tierd's own moves are left out.",

@@ -32,17 +32,6 @@ NO_CLUSTER = "no movers on other nodes"
 NO_READERS = "no changelog readers"
 OWN = "unless on (jobid) tierd_own_job_info"
 
-SLOWDOWN = timeseries(
-    "Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding begins "
-    "when the stream probably loses a twentieth.",
-    Query(f"{VICTIM} ({over_interval('tierd_interference_slowdown')})", "{{victim}}"), unit="none", by_name="victim",
-    steps=((None, GREEN), (1.2, YELLOW), (1.5, ORANGE)), empty=NO_STREAM,
-    links=(link_from_value("jobs", "This job", jobid="victim"),))
-FILES_MOVED = timeseries(
-    "Files moved", "Files per minute taken from the queue, by outcome. gave-way means that an application "
-    "opened the file and the move stopped.",
-    Query(f"sum by (outcome) (rate(tierd_moves_total{OF_FS}{RATE})) * 60", "{{outcome}}"), unit="none", stack=True,
-    empty="none")
 POOL_USAGE = bars(
     "Pool usage", "Used share of each pool. Plan from 80%, act from 90%: files in a full pool cannot grow. tierd keeps "
     "a tenth of the flash pool free and removes its default layouts at that limit.",
@@ -72,7 +61,12 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
                Query(f"{VICTIM} ({over_interval('tierd_victim_usual_bytes_per_second')})", "{{victim}} usual"),
                unit="Bps", by_name="victim", overrides=(dashed("usual"),),
                links=(link_from_value("jobs", "This job", jobid="victim"),)),
-    SLOWDOWN,
+    timeseries(
+        "Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding begins "
+        "when the stream probably loses a twentieth.",
+        Query(f"{VICTIM} ({over_interval('tierd_interference_slowdown')})", "{{victim}}"), unit="none",
+        by_name="victim", steps=((None, GREEN), (1.2, YELLOW), (1.5, ORANGE)), empty=NO_STREAM,
+        links=(link_from_value("jobs", "This job", jobid="victim"),)),
     table("Interference by target", "Slowdown factor of each victim on each target, with its aggressor.",
           Query(f"max by (fs, target, victim, aggressor) (tierd_interference_slowdown{OF_FS})"), unit="none",
           sort="Slowdown", columns={"fs": ("File system", ""), "target": ("Target", ""), "victim": ("Victim", ""),
@@ -99,11 +93,6 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
 ), empty=NO_STREAM)
 
 BENEFIT = Row("Effect of acts", (
-    timeseries("Throughput of victims compared with before", "Throughput of each victim as a share of its throughput "
-               "before the aggressor started. The aim is 100%. The marks show acts of tierd.",
-               Query(f"{VICTIM} (tierd_victim_bytes_per_second{OF_FS} / (tierd_victim_usual_bytes_per_second{OF_FS} "
-                     "> 0))", "{{victim}}"), unit="percentunit", by_name="victim",
-               steps=((None, RED), (0.85, YELLOW), (0.95, GREEN)), empty=NO_STREAM),
     timeseries("Gain of the last act", "Throughput that the last judged act could recover for each victim (dashed), "
                "and what it recovered.",
                Query(f"{VICTIM} (tierd_measured_gain_bytes_per_second{OF_FS})", "{{victim}}"),
@@ -113,25 +102,20 @@ BENEFIT = Row("Effect of acts", (
                "not help are undone. If there are many, the thresholds do not fit this site.",
                Query(f"sum by (verdict) (tierd_judgements_total{OF_FS})", "{{verdict}}"), unit="short", stack=True,
                empty=NO_TIERD),
-    timeseries("Undone acts", "Default layouts and moves undone because of a verdict, lack of space, or an "
-               "administrator, since tierd started.",
-               Query(f"sum(tierd_undone_total{OF_FS})", "undone"), unit="short", empty=NO_TIERD),
 ))
 
 DONE = Row("Acts", (
-    FILES_MOVED,
+    timeseries(
+        "Files moved", "Files per minute taken from the queue, by outcome. gave-way means that an application "
+        "opened the file and the move stopped.",
+        Query(f"sum by (outcome) (rate(tierd_moves_total{OF_FS}{RATE})) * 60", "{{outcome}}"), unit="none", stack=True,
+        empty="none"),
     timeseries("Migration throughput", "Bytes per second moved. Compare with the settings in [limits].",
                Query(f"sum(rate(tierd_moved_bytes_total{OF_FS}{RATE}))", "moved"), unit="Bps", empty=NO_TIERD),
-    timeseries("Default layouts set", "Directories that got a default layout, by outcome, since tierd started.",
-               Query(f"sum by (outcome) (tierd_default_layouts_total{OF_FS})", "{{outcome}}"), unit="short",
-               stack=True),
     timeseries("Refusals by reason", "Plans that tierd refused, by reason, since tierd started. no-room: the flash "
                "pool is too small. no-changelog: no reader is registered. sizes-mixed: no component size fits.",
                Query(f"sum by (reason) (tierd_refusals_total{OF_FS}) > 0", "{{reason}}"), unit="short", stack=True),
     POOL_USAGE,
-    timeseries("Free space by pool", "Free space of each pool.",
-               Query('fs_pool:lustre_pool_avail_bytes:min{fs=~"$fs", pool=~"$pool"}', "{{fs}} {{pool}}"), unit="bytes",
-               empty="no pools"),
 ), empty="none", closed=True)
 
 LIMITS = Row("Queue, budget and sources", (
