@@ -28,7 +28,6 @@ from tierd.advised import (
     READ_AHEAD_BYTES,
     RPC_BYTES,
     RPCS_IN_FLIGHT,
-    RPCS_IN_WINDOW,
     SERVER_DRIVER,
     STATAHEAD_BATCH,
     driver_command,
@@ -135,6 +134,11 @@ def share_of(part: int, whole: int) -> float | None:
     return part / whole if whole >= FEW_EVENTS else None
 
 
+def unlike(say: Callable[..., Line], why: str, expect: str, command: str, *, matters: bool) -> Line:
+    """The line of a setting that differs."""
+    return say(State.ADVICE if matters else State.NOTE, why, expect, command)
+
+
 def client_rpc_size(node: Node) -> Iterator[Line]:
     """``max_pages_per_rpc`` against what the servers accept."""
     for fsname, pages in filesystems(node, "osc.max_pages_per_rpc"):
@@ -150,20 +154,11 @@ def client_rpc_size(node: Node) -> Iterator[Line]:
             yield say(State.UNKNOWN, f"Each RPC carries at most {binary_text(least)}. No connection shows what "
                                      f"the servers accept. {sizes}.")
         elif least < largest:
-            wanted = largest // node.page_bytes
-            yield say(
-                State.ADVICE if full is not None and full >= FULL_SHARE else State.NOTE,
-                f"Each RPC carries at most {binary_text(least)}; the servers accept {binary_text(largest)}. "
-                f"{sizes}.",
-                "Fewer and larger RPCs for streams. Small files gain nothing.",
-                f"lctl set_param -P osc.{fsname}-*.max_pages_per_rpc={wanted}")
-        elif largest < RPC_BYTES and full is not None and full >= FULL_SHARE:
-            yield say(
-                State.ADVICE, f"Each RPC carries {binary_text(largest)}, the maximum that the servers accept. "
-                f"{sizes}.",
-                "Fewer and larger I/Os on the disks of the OSTs, for streams only.",
-                f"lctl set_param -P obdfilter.{fsname}-*.brw_size=16 osc.{fsname}-*.max_pages_per_rpc="
-                f"{RPC_BYTES // node.page_bytes}")
+            yield unlike(
+                say, f"Each RPC carries at most {binary_text(least)}; the servers accept {binary_text(largest)}. "
+                f"{sizes}.", "Fewer and larger RPCs for streams. Small files gain nothing.",
+                f"lctl set_param -P osc.{fsname}-*.max_pages_per_rpc={largest // node.page_bytes}",
+                matters=(full or 0) >= FULL_SHARE)
         else:
             yield say(State.OK, f"Each RPC carries {binary_text(least)}, the maximum that the servers accept. "
                                 f"{sizes}.")
@@ -186,11 +181,11 @@ def client_rpcs_in_flight(node: Node) -> Iterator[Line]:
         if min(limits.values()) >= RPCS_IN_FLIGHT:
             yield say(State.OK, how_often)
             continue
-        yield say(
-            State.ADVICE if reached is not None and reached >= AT_LIMIT_SHARE else State.NOTE,
-            f"More RPCs to one target wait in the client. {how_often}",
+        yield unlike(
+            say, f"More RPCs to one target wait in the client. {how_often}",
             "More throughput where targets have idle time; a longer queue for all where the disks are the bottleneck.",
-            f"lctl set_param -P osc.{fsname}-*.max_rpcs_in_flight={RPCS_IN_FLIGHT}")
+            f"lctl set_param -P osc.{fsname}-*.max_rpcs_in_flight={RPCS_IN_FLIGHT}",
+            matters=(reached or 0) >= AT_LIMIT_SHARE)
 
 
 def read_ahead_budget(node: Node) -> Iterator[Line]:
@@ -208,29 +203,9 @@ def read_ahead_budget(node: Node) -> Iterator[Line]:
         if min(limits.values()) >= wanted:
             yield say(State.OK, why)
             continue
-        matters = misses >= FEW_EVENTS and stopped / misses >= BUDGET_SHARE
-        yield say(State.ADVICE if matters else State.NOTE, why,
-                  "Several streams on one client keep their windows. The pages take memory from applications.",
-                  f"lctl set_param -P llite.{fsname}-*.max_read_ahead_mb={wanted}")
-
-
-def read_ahead_window(node: Node) -> Iterator[Line]:
-    """``max_read_ahead_per_file_mb`` against the size of RPCs."""
-    sizes = {fsname: max(values.values()) * node.page_bytes
-             for fsname, values in filesystems(node, "osc.max_pages_per_rpc")}
-    for fsname, windows in filesystems(node, "llite.max_read_ahead_per_file_mb"):
-        if fsname not in sizes:
-            continue
-        wanted = RPCS_IN_WINDOW * sizes[fsname]
-        say = partial(Line, "read-ahead-window", fsname,
-                      f"llite.{fsname}-*.max_read_ahead_per_file_mb = {spread(windows)}",
-                      f"at least {RPCS_IN_WINDOW} full RPCs, so that a stream keeps several in flight")
-        why = f"Window of one stream. {RPCS_IN_WINDOW} RPCs of {binary_text(sizes[fsname])} are {binary_text(wanted)}."
-        if min(windows.values()) * MIB >= wanted:
-            yield say(State.OK, why)
-        else:
-            yield say(State.NOTE, why, "A reading stream sends full RPCs, several at a time.",
-                      f"lctl set_param -P llite.{fsname}-*.max_read_ahead_per_file_mb={-(-wanted // MIB)}")
+        yield unlike(say, why, "Several streams on one client keep their windows. The pages take memory from "
+                     "applications.", f"lctl set_param -P llite.{fsname}-*.max_read_ahead_mb={wanted}",
+                     matters=misses >= FEW_EVENTS and stopped / misses >= BUDGET_SHARE)
 
 
 def strided_reads(node: Node) -> Iterator[Line]:
@@ -279,9 +254,10 @@ def statahead(node: Node) -> Iterator[Line]:
         elif hits is not None and hits < LOW_STATAHEAD_HITS:
             yield say(State.OK, f"Batches are off. They would not help here.{known}")
         else:
-            yield say(State.ADVICE if hits is not None and hits >= GOOD_STATAHEAD_HITS else State.NOTE,
-                      f"Batches are off: each file costs an RPC.{known}", "ls -l and find take about half the time.",
-                      f"lctl set_param -P llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}")
+            yield unlike(
+                say, f"Batches are off: each file costs an RPC.{known}", "ls -l and find take about half the time.",
+                f"lctl set_param -P llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}",
+                matters=(hits or 0) >= GOOD_STATAHEAD_HITS)
 
 
 def statahead_hits(texts: list[str]) -> float | None:
@@ -316,10 +292,9 @@ def server_rpc_size(node: Node) -> Iterator[Line]:
         if min(sizes.values()) >= RPC_BYTES // MIB:
             yield say(State.OK, why)
             continue
-        yield say(
-            State.ADVICE if full is not None and full >= FULL_SHARE else State.NOTE, why,
-            "Larger I/Os on disks for streams. Clients use it after max_pages_per_rpc is raised, and a new connection.",
-            f"lctl set_param -P obdfilter.{fsname}-*.brw_size=16")
+        yield unlike(
+            say, why, "Larger I/Os on disks for streams. Clients use it after max_pages_per_rpc is raised, and a new "
+            "connection.", f"lctl set_param -P obdfilter.{fsname}-*.brw_size=16", matters=(full or 0) >= FULL_SHARE)
 
 
 def fabric_driver(node: Node) -> Iterator[Line]:
@@ -361,6 +336,6 @@ def job_ids(node: Node) -> Iterator[Line]:
 
 
 CHECKS: tuple[Check, ...] = (
-    client_rpc_size, client_rpcs_in_flight, read_ahead_budget, read_ahead_window, strided_reads, statahead,
-    server_rpc_size, fabric_driver, job_ids,
+    client_rpc_size, client_rpcs_in_flight, read_ahead_budget, strided_reads, statahead, server_rpc_size,
+    fabric_driver, job_ids,
 )

@@ -17,8 +17,7 @@ from tierd.advised import DRIVER_SETTINGS, FABRIC_DRIVER
 
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "osc": ("max_pages_per_rpc", "max_rpcs_in_flight", "rpc_stats", "import"),
-    "llite": ("max_read_ahead_mb", "max_read_ahead_per_file_mb", "read_ahead_stats", "statahead_max",
-              "statahead_batch_max", "statahead_stats"),
+    "llite": ("max_read_ahead_mb", "read_ahead_stats", "statahead_max", "statahead_batch_max", "statahead_stats"),
     "obdfilter": ("brw_size",),
     "osd-ldiskfs": ("brw_stats",),
     "osd-zfs": ("brw_stats",),

@@ -59,7 +59,7 @@ def test_a_recorded_node_of_lustre_2_17(recorded: Node) -> None:
     assert len(recorded.numbers("osc.max_pages_per_rpc")) == 6, "the connections of MDTs do not count"
     assert {line.check: line.state for line in audit(recorded)} == {
         "client-rpc-size": State.OK, "client-rpcs-in-flight": State.NOTE, "read-ahead-budget": State.NOTE,
-        "read-ahead-window": State.OK, "statahead": State.OK, "server-rpc-size": State.NOTE, "job-ids": State.OK}
+        "statahead": State.OK, "server-rpc-size": State.NOTE, "job-ids": State.OK}
     assert the(recorded, "server-rpc-size").setting == "obdfilter.lustre-*.brw_size = 4 MiB"
     assert the(recorded, "read-ahead-budget").command == "lctl set_param -P llite.lustre-*.max_read_ahead_mb=1024"
 
@@ -70,13 +70,6 @@ def test_larger_rpcs_are_advised_if_most_are_full(recorded: Node) -> None:
     line = the(small, "client-rpc-size")
     assert (line.state, line.command) == (State.ADVICE, "lctl set_param -P osc.lustre-*.max_pages_per_rpc=1024")
     assert "at most 1 MiB; the servers accept 4 MiB. 100% of the RPCs" in line.why
-
-
-def test_where_the_servers_are_the_limit_their_setting_is_named(recorded: Node) -> None:
-    full = rpcs("pages per rpc", *(1 << n for n in range(11)))
-    line = the(changed(recorded, osc__rpc_stats=full), "client-rpc-size")
-    assert line.state is State.ADVICE
-    assert line.command == ("lctl set_param -P obdfilter.lustre-*.brw_size=16 osc.lustre-*.max_pages_per_rpc=4096")
 
 
 def test_rpcs_that_wait_at_the_limit_are_advice(recorded: Node) -> None:
@@ -154,7 +147,7 @@ TEXTS = st.one_of(st.text(max_size=40),
 
 @given(st.dictionaries(st.sampled_from(
     ["osc.max_pages_per_rpc", "osc.max_rpcs_in_flight", "osc.rpc_stats", "osc.import", "llite.max_read_ahead_mb",
-     "llite.max_read_ahead_per_file_mb", "llite.read_ahead_stats", "llite.statahead_max", "llite.statahead_batch_max",
+     "llite.read_ahead_stats", "llite.statahead_max", "llite.statahead_batch_max",
      "llite.statahead_stats", "obdfilter.brw_size", "osd-ldiskfs.brw_stats"]),
     st.dictionaries(st.sampled_from(["lustre-OST0000-osc-ff1100011d6c9800", "lustre-OST0001", "x", "lustre-ff11"]),
                     TEXTS)), TEXTS, TEXTS)
@@ -169,7 +162,7 @@ def test_the_command(node_root: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out
     assert "NOTE    obdfilter.lustre-*.brw_size = 4 MiB\n        advised: 16 MiB (" in printed
     assert "set_param -P obdfilter.lustre-*.brw_size=16  (on the MGS)" in printed
-    assert "7 settings compared: 0 advice, 3 note, 4 ok, 0 unknown (--all shows them)" in printed
+    assert "6 settings compared: 0 advice, 3 note, 3 ok, 0 unknown (--all shows them)" in printed
     assert "jobid_var" not in printed
     assert tierctl.main(["audit", "--json", *roots]) == 0
     assert {line["check"] for line in json.loads(capsys.readouterr().out)} >= {"job-ids", "server-rpc-size"}
@@ -228,4 +221,4 @@ def test_the_node_is_compared_though_the_gateway_does_not_answer(
     printed = capsys.readouterr()
     assert "503" in printed.err
     assert "is not compared" in printed.err
-    assert "7 settings compared: " in printed.out
+    assert "6 settings compared: " in printed.out
