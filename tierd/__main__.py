@@ -149,14 +149,14 @@ def load_web(examined: Examined, config: Path | None, option: Path | None) -> tu
     except ConfigError as error:
         if option:
             return None, [Remark(0, 0, f"--web.config.file: {sentence}") for sentence in error.sentences]
-        return None, [examined.remark(("web", "config_file"), f"web.config_file: {each}") for each in error.sentences]
+        return None, [examined.remark(("web", "config_file"), each) for each in error.sentences]
 
 
 def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
     """Report every mistake and warning in the order of the lines; 1 if there is a mistake. The last line is OK."""
     from tierd.cli.client import working  # noqa: PLC0415
     from tierd.config.files import merge  # noqa: PLC0415
-    from tierd.config.load import dotted, examine  # noqa: PLC0415 -- needs the extra, as do the others
+    from tierd.config.load import examine  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.daemon import online_check  # noqa: PLC0415
 
     examined = examine(config)
@@ -165,8 +165,7 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
         values = merge(examined.files)
         with working("asking the file system and the servers"):
             found = list(online_check.online_contradictions(settings, values, online_check.this_node(settings)))
-        remarks += [examined.remark(each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
-                    for each in found]
+        remarks += [examined.remark(each.location, each.sentence, fatal=each.fatal) for each in found]
     remarks += load_web(examined, config, web_option)[1]
     for remark in sorted(remarks):
         print(remark.text if remark.fatal else f"warning: {remark.text}", file=sys.stderr)

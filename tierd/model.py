@@ -28,9 +28,9 @@ NamespaceLoad = loads.NamespaceLoad
 
 @dataclass(frozen=True)
 class Table:
-    """A table of settings. A setting that it does not have is a mistake."""
+    """A table of settings. A setting that it does not have is a mistake, and so is a number that is not finite."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
+    __pydantic_config__: ClassVar = {"extra": "forbid", "allow_inf_nan": False}
 
 
 class Service(NamedTuple):

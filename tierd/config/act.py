@@ -123,7 +123,7 @@ def retention_days(days: float) -> float:
 
 
 @dataclass(frozen=True)
-class Rate:
+class Rate(Table):
     """Files and bytes per second."""
 
     files_per_second: Annotated[float, Gt(0)] = 10.0

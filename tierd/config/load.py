@@ -8,7 +8,6 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +79,7 @@ def examine(path: Path | None) -> Examined:
         raise ConfigurationError(str(error)) from error
     if examined.settings is None:
         return examined
-    wrong = [examined.remark(location, f"{dotted(location)}: {sentence}")
-             for location, sentence in secret_file_problems(examined.settings)]
+    wrong = [examined.remark(*each) for each in secret_file_problems(examined.settings)]
     return replace(examined, settings=None if wrong else examined.settings, remarks=sorted((*examined.remarks, *wrong)))
 
 
@@ -135,17 +133,12 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
         scopes=validated(Scopes, with_inherited(scopes, general.filesystem.mount, inherited), ("scopes",), problems))
     problems += wrong_kinds(value_at(values, ("act", "on")), known)
     places = {place for _, place, _, _ in problems}
-    problems += [("finite_number", place, "write a finite number", value) for place, value in leaves(written)
-                 if isinstance(value, float) and not isfinite(value) and place not in places]
-    problems += [("nul", place, "write text without the character NUL", value) for place, value in leaves(written)
-                 if isinstance(value, str) and "\0" in value and place not in places]
     first_unknown = {*{place[:-1]: place for kind, place, _, _ in reversed(problems) if kind in UNKNOWN}.values()}
     remarks = []
     for kind, place, message, value in problems:
         names = known_settings(place[:-1], known) if kind in UNKNOWN and place in first_unknown else ()
-        remarks.append(remark_on(files, place, describe_problem(kind, place, message, value, names), fatal=True))
-    places |= {place for _, place, _, _ in problems}
-    remarks += [remark_on(files, each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
+        remarks.append(remark_on(files, place, describe_problem(kind, message, value, names)))
+    remarks += [remark_on(files, each.location, each.sentence, fatal=each.fatal)
                 for each in contradictions(settings, written) if not places & {each.location, *each.others}]
     wrong = any(remark.fatal for remark in remarks)
     return Examined(files, None if wrong else settings, sorted(remarks), settings.web)
@@ -181,9 +174,6 @@ def validated(of: type[T], values: object, above: tuple[str, ...], problems: lis
                     remove_at(rest, place)
             else:
                 made = of()
-    taken = validator.dump_python(made)
-    problems += [("float_type", (*above, *place), "", value) for place, value in leaves(values)  # true would be 1
-                 if isinstance(value, bool) and place not in wrong and type(value_at(taken, place)) in {int, float}]
     return made
 
 
@@ -223,35 +213,25 @@ def leaves(value: object, location: tuple[int | str, ...] = ()) -> Iterator[tupl
         yield from leaves(part, (*location, name))
 
 
-def remark_on(files: Sequence[TomlFile], location: Sequence[int | str], sentence: str, *, fatal: bool) -> Remark:
-    """A remark with the file and the line of a setting."""
+def remark_on(files: Sequence[TomlFile], location: Sequence[int | str], sentence: str, *, fatal: bool = True) -> Remark:
+    """A remark with the file, the line and the name of a setting."""
     number, line = location_of(files, location)
-    return Remark(number, line, f"{files[number].name}:{line}: {sentence}", fatal)
-
-
-def dotted(location: Sequence[int | str]) -> str:
-    """A location as it is printed.
-
-    >>> dotted(("sense", "exporters", 0))
-    'sense.exporters.0'
-    """
-    return ".".join(str(part) for part in location if part != "[key]")
+    name = ".".join(str(part) for part in location if part != "[key]")
+    return Remark(number, line, f"{files[number].name}:{line}: {name}: {sentence}", fatal)
 
 
 UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 """Pydantic's kinds of a setting that does not exist."""
 
 
-def describe_problem(kind: str, location: Sequence[int | str], message: str, value: object,
-                     known: Sequence[str]) -> str:
+def describe_problem(kind: str, message: str, value: object, known: Sequence[str]) -> str:
     """What is wrong with a setting, and what to write. ``known``: settings of the table, for the first unknown one."""
-    where = dotted(location)
     if kind in UNKNOWN:
-        return f"{where}: unknown setting" + (f"; known here: {', '.join(known)}" if known else "")
+        return "unknown setting" + (f"; known here: {', '.join(known)}" if known else "")
     plain = PLAIN.get(re.sub(r"_(type|parsing|from_float)$", "", kind))
     words = plain or re.sub(r"^Input should be", "must be", message.removeprefix("Value error, "))
     hidden = isinstance(value, dict | list | tuple) or repr(value) in words or has_credentials(str(value))
-    return f"{where}: {words}{'' if hidden else f' (it is {value!r})'}"
+    return f"{words}{'' if hidden else f' (it is {value!r})'}"
 
 
 PLAIN = {

@@ -139,7 +139,7 @@ class WebSettings(Table):
     port: Annotated[int, Ge(0), Lt(65536)] = 9170
     """0 lets the system choose one, which is logged."""
     enabled: Annotated[bool, Strict()] = True
-    config_file: Annotated[str, text_like(r"[^\0]*", "write a path without the character NUL")] = ""
+    config_file: str = ""
     """TLS, client certificates and passwords, as for lustre-exporter; relative to the folder of this file."""
     change_users: tuple[str, ...] = ()
     """Users of ``basic_auth_users`` in that file whose page has buttons: pause, resume, undo, promote."""
