@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shlex
@@ -133,23 +132,24 @@ def running_site(
 
 def run(folder: Path, clock: SystemClock, options: Options) -> None:
     """Run the site and show it until the time is over or a picture complete, or until a signal wakes the clock."""
-    screen = Screen(Console(highlight=False), library("demo"))
+    width = PICTURE_COLUMNS if options.picture else None
+    screen = Screen(Console(highlight=False, record=bool(options.picture), width=width), library("demo"))
     with ExitStack() as running:
         screen.console.print(first_line(screen.scenario), style="bold")
-        with screen.console.status("Starting the simulated cluster, the exporter and tierd …"):
-            exporter, tierd = free_ports(*map(options.port, (9169, 9170)))
-            running.enter_context(heard(screen.log))
-            site = running.enter_context(running_site(folder, screen.scenario, exporter, tierd, clock))
+        exporter, tierd = free_ports(*map(options.port, (9169, 9170)))
+        running.enter_context(heard(screen.log))
+        site = running.enter_context(running_site(folder, screen.scenario, exporter, tierd, clock))
         screen.begin(site)
-        running.enter_context(screen.live())
+        if screen.console.is_terminal and not screen.console.is_dumb_terminal and not options.picture:
+            running.enter_context(screen.live())
         while not clock.wait(CYCLE_SECONDS) and screen.seconds <= options.seconds:
             site.cycle()
             screen.update()
-            if options.picture and screen.shows_all:
+            if options.picture and screen.summary:
                 break
         screen.ended = True
     if options.picture:
-        options.picture.write_text(screen.picture(), encoding="utf-8")
+        options.picture.write_text(svg(screen.console, "make demo"), encoding="utf-8")
 
 
 @contextmanager
@@ -213,7 +213,6 @@ class Screen:
         """Whether the site is being stopped; what tierd logs then is of no interest."""
         self._site: Site | None = None
         self._story = Story(scenario.jobs[1].start_seconds, 0.0)
-        self._lines: list[tuple[float, str]] = []
         self._enough: set[str] = set()
         self._live: Live | None = None
 
@@ -221,20 +220,11 @@ class Screen:
     def seconds(self) -> float:
         return self._site.cluster.now - PAST_SECONDS if self._site else 0.0
 
-    @property
-    def shows_all(self) -> bool:
-        """Whether the chart shows the throughput after the verdict."""
-        verdict = self._story.times[-1]
-        return bool(self.summary) and verdict is not None and self.seconds > verdict + AFTERWARDS_SECONDS
-
     def begin(self, site: Site) -> None:
         self._site = site
         self._story = replace(self._story, begun_at=site.begun_at)
-        self._print_introduction(self.console, site, tierctl_command())
-
-    def _print_introduction(self, console: Console, site: Site, tierctl: str) -> None:
-        for line in introduction(self.scenario, site, tierctl):
-            console.print(line, soft_wrap=line.startswith("  "))  # a command is copied whole
+        for line in introduction(self.scenario, site, tierctl_command()):
+            self.console.print(line, soft_wrap=line.startswith("  "))  # a command is copied whole
 
     def log(self, sentence: str) -> None:
         """Print one line that tierd logged. Long lines are broken at the width of the terminal.
@@ -246,15 +236,11 @@ class Screen:
             return  # before the introduction: the line about the port
         if first_word in OF_MOVES:
             self._enough.add(first_word)
-        self._lines.append((self.seconds, sentence))
-        self.console.print(log_line(*self._lines[-1]))
+        self.console.print(log_line(self.seconds, sentence))
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """Keep the chart below the log, if the output is a terminal."""
-        if not self.console.is_terminal or self.console.is_dumb_terminal:
-            yield
-            return
+        """Keep the chart below the log."""
         with Live(self._bottom(), console=self.console, auto_refresh=False, transient=True) as self._live:
             yield
         self._live = None
@@ -270,43 +256,22 @@ class Screen:
                 self.summary = summary_of(self._story)
                 if not self._live:
                     self.console.print(self._bottom())
-                self._print_summary(self.console, self._site, tierctl_command())
+                undo = f"{tierctl_command()} undo F{case.case.finding} --socket {self._site.socket}"
+                self.console.print(Group("", summary_table(self.summary)))
+                self.console.print(f"[bold]  undo[/]     {undo}", soft_wrap=True)
+                self.console.print("\nThe cluster runs until Ctrl-C.\n")
         if self._live:
             self._live.update(self._bottom(), refresh=True)
 
-    def _bottom(self, width: int = 0) -> RenderableType:
+    def _bottom(self) -> RenderableType:
         assert self._site is not None
         stream, cluster = self.scenario.jobs[0].job_id, self._site.cluster
         rates = cluster.throughput(stream, 0, int(cluster.now) - 1)  # the last second is not whole
-        width = width or self.console.width
-        return Group(chart("stream, MB/s", rates, self._story.times, width), caption(self._story.case))
-
-    def _print_summary(self, console: Console, site: Site, tierctl: str) -> None:
-        assert self._story.case is not None
-        undo = f"{tierctl} undo F{self._story.case.case.finding} --socket {site.socket}"
-        console.print(Group("", summary_table(self.summary)))
-        console.print(f"[bold]  undo[/]     {undo}", soft_wrap=True)
-        console.print("\nThe cluster runs until Ctrl-C.\n")
-
-    def picture(self) -> str:
-        """The introduction, the log, the chart and the summary as SVG."""
-        assert self._site is not None
-        recorder = Console(record=True, width=PICTURE_COLUMNS, file=io.StringIO(), highlight=False, force_terminal=True,
-                           color_system="truecolor")
-        usual = replace(self._site, exporter_url="http://127.0.0.1:9169/metrics", tierd_url="http://127.0.0.1:9170/",
-                        socket="/tmp/tierd-abcdefgh/tierd.sock")  # noqa: S108 -- a picture has the same each time
-        recorder.print(first_line(self.scenario), style="bold")
-        self._print_introduction(recorder, usual, "tierctl")
-        for seconds, sentence in self._lines:
-            recorder.print(log_line(seconds, sentence))
-        recorder.print(self._bottom(PICTURE_COLUMNS))
-        self._print_summary(recorder, usual, "tierctl")
-        return svg(recorder, "make demo")
+        drawn = chart("stream, MB/s", rates, self._story.times, self.console.width)
+        return Group(drawn, caption(self._story.case))
 
 
 PICTURE_COLUMNS = 110
-AFTERWARDS_SECONDS = 30.0
-"""The picture shows the throughput for this time after the verdict."""
 
 
 def svg(recorder: Console, title: str) -> str:
