@@ -134,9 +134,9 @@ def share_of(part: int, whole: int) -> float | None:
     return part / whole if whole >= FEW_EVENTS else None
 
 
-def unlike(say: Callable[..., Line], why: str, expect: str, command: str, *, matters: bool) -> Line:
+def unlike(line: Callable[..., Line], why: str, expect: str, command: str, *, matters: bool) -> Line:
     """The line of a setting that differs."""
-    return say(State.ADVICE if matters else State.NOTE, why, expect, command)
+    return line(State.ADVICE if matters else State.NOTE, why, expect, command)
 
 
 def client_rpc_size(node: Node) -> Iterator[Line]:

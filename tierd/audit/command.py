@@ -12,8 +12,6 @@ from pathlib import Path
 from lustre.parameters import Roots
 from tierd.audit.checks import Line, State, audit
 from tierd.audit.node import read_node
-from tierd.config.load import ConfigurationError, load
-from tierd.integrations.registry import integrations
 from tierd.structs import json_text
 from tierd.text import count_of, printable
 
@@ -29,8 +27,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                     "are in debugfs.")
     auditing.add_argument("--all", action="store_true", help="also print settings that are fine")
     auditing.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print all lines as JSON")
-    auditing.add_argument("--config", type=Path, metavar="FILE",
-                          help="also compare the storage below the OSTs that this configuration names")
     auditing.add_argument("--path.procfs", dest="procfs", type=Path, default=Path("/proc"), metavar="DIR",
                           help="mount point of procfs (default: /proc)")
     auditing.add_argument("--path.sysfs", dest="sysfs", type=Path, default=Path("/sys"), metavar="DIR",
@@ -39,38 +35,19 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print the lines; 1, with an error message, on a node without Lustre, or without an answer of the storage."""
+    """Print the lines; 1, with an error message, on a node without Lustre."""
     node = read_node(Roots.of(chosen.procfs, chosen.sysfs))
-    storage, status = tuple[Line, ...](), 0
-    try:
-        if chosen.config is not None:
-            storage = tuple(storage_lines(chosen.config))
-    except (OSError, ConfigurationError) as error:
-        words = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-        print(printable(f"the storage below the OSTs is not compared: {words}"), file=sys.stderr)
-        status = 1
-    if not node.loaded and not storage:
+    if not node.loaded:
         print("Lustre is not loaded on this node: there is nothing to compare", file=sys.stderr)
         return 1
     for path in node.unreadable:
         print(printable(f"cannot read {path}: run this command as root"), file=sys.stderr)
-    lines = (*(audit(node) if node.loaded else ()), *storage)
+    lines = audit(node)
     if chosen.json:
         print(json_text([dataclasses.asdict(line) for line in lines], indent=1))
     else:
         print("\n".join(text(lines, everything=chosen.all)))
-    return status
-
-
-def storage_lines(config: Path) -> Iterator[Line]:
-    """Lines for the configured storage systems. Raises OSError and ConfigurationError."""
-    chosen = load(config).integrations.by_name
-    audits = {name: each.audit for name, each in integrations().items() if each.audit is not None}
-    configured = [name for name in audits if integrations()[name].configured(chosen[name])]
-    if not configured:
-        raise OSError(f"{config} configures none of {', '.join(f'[sense.{name}]' for name in audits)}")
-    for name in configured:
-        yield from audits[name](chosen[name])
+    return 0
 
 
 def text(lines: Sequence[Line], *, everything: bool) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prometheus_client.core import Metric
 
@@ -13,10 +13,6 @@ from tierd.clock import Clock
 from tierd.model import DirectoryActivity
 from tierd.sense.freshness import SourceAge
 from tierd.sense.readings import Reading
-
-if TYPE_CHECKING:
-    from tierd.audit.checks import Line
-
 
 MAX_NAME = 80
 """Characters of a name; users choose names of jobs."""
@@ -130,7 +126,3 @@ class Integration:
     """Whether settings name something to read."""
     start: Callable[[Any, Site], Source]
     """The source of settings that are configured."""
-    audit: Callable[[Any], Sequence[Line]] | None = None
-    """Compares what the settings name with advised values, for ``tierctl audit``. Raises OSError."""
-
-

@@ -1,7 +1,6 @@
 """The settings of a node against the papers: on a recorded tree, and on nodes that differ from it."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from lustre.parameters import Roots
 from tests.conftest import Unpack
-from tests.tierd.integrations.powerflex_gateway import PASSWORD, USER, PowerFlexStub, gateway, sdc, sds
 from tierd.audit.checks import CHECKS, Line, State, audit
 from tierd.audit.node import Node, read_node
 from tierd.cli import tierctl
@@ -168,57 +166,3 @@ def test_the_command(node_root: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert {line["check"] for line in json.loads(capsys.readouterr().out)} >= {"job-ids", "server-rpc-size"}
     assert tierctl.main(["audit", "--path.procfs", str(tmp_path), "--path.sysfs", str(tmp_path)]) == 1
     assert "Lustre is not loaded" in capsys.readouterr().err
-
-
-@pytest.fixture
-def powerflex_config(tmp_path: Path) -> Iterator[tuple[PowerFlexStub, Path]]:
-    """A gateway, and a configuration that names it."""
-    password = tmp_path / "password"
-    password.write_text(PASSWORD)
-    password.chmod(0o600)
-    with gateway(3) as stub:
-        config = tmp_path / "tierd.toml"
-        config.write_text(f'[sense.powerflex]\nurl = "{stub.url}"\nrelease = 3\nuser = "{USER}"\n'
-                          f'password_file = "{password}"\n')
-        yield stub, config
-
-
-def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    roots = ["--path.procfs", str(tmp_path / "proc"), "--path.sysfs", str(tmp_path / "sys")]
-    assert tierctl.main(["audit", "--config", str(tmp_path / "none"), *roots]) == 1
-    assert f"is not compared: {tmp_path}/none: No such file or directory\n" in capsys.readouterr().err
-
-
-def test_powerflex_is_compared_with_the_paper(
-        powerflex_config: tuple[PowerFlexStub, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stub, config = powerflex_config
-    stub.known["Sds"] = [sds(1, sdsNumberOsThreads=12), sds(2, perfProfile="Compact")]
-    stub.known["Sdc"] = [sdc(1, sdcMaxInflightRequests=100)]
-    roots = ["--path.procfs", str(tmp_path / "proc"), "--path.sysfs", str(tmp_path / "sys")]
-    assert tierctl.main(["audit", "--json", "--config", str(config), *roots]) == 0
-    lines = {line["setting"]: line for line in json.loads(capsys.readouterr().out)}
-    found = {setting: line["state"] for setting, line in lines.items()}
-    assert found == {
-        "performance profile = Compact on 1 data server: oss2": "note",
-        "performance profile = HighPerformance on 1 data server: oss1": "ok",
-        "performance profile = HighPerformance on 1 data client: 10.0.1.1": "ok",
-        "sds_number_os_threads = 12": "ok",
-        "sdc_max_inflight_requests = 100": "note",
-        "sdc_number_sockets_per_sds_ip = not shown by the gateway": "unknown",
-        "sdc_number_network_os_threads = not shown by the gateway": "unknown",
-        "sdc_max_inflight_data = not shown by the gateway": "unknown",
-    }
-    assert lines["sdc_max_inflight_requests = 100"]["command"].endswith("--sdc_max_inflight_requests 200")
-    assert "Lustre on PowerFlex" in lines["sdc_max_inflight_requests = 100"]["source"]
-
-
-def test_the_node_is_compared_though_the_gateway_does_not_answer(
-        powerflex_config: tuple[PowerFlexStub, Path], node_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stub, config = powerflex_config
-    stub.bad["/api/login"] = (503, b"starting")
-    roots = ["--path.procfs", str(node_root / "proc"), "--path.sysfs", str(node_root / "sys")]
-    assert tierctl.main(["audit", "--config", str(config), *roots]) == 1
-    printed = capsys.readouterr()
-    assert "503" in printed.err
-    assert "is not compared" in printed.err
-    assert "6 settings compared: " in printed.out

@@ -43,12 +43,12 @@ REFUSED = frozenset({401, 403})
 EXPIRED = 401
 LOGIN_AGAIN_SECONDS = 300.0
 """Time between two logins after the gateway refused the password, so that tierd does not lock the account."""
-TUNABLES: Mapping[str, Mapping[str, int]] = {
-    "Sds": {"sds_number_os_threads": 12},
-    "Sdc": {"sdc_number_sockets_per_sds_ip": 6, "sdc_number_network_os_threads": 10, "sdc_max_inflight_requests": 200,
-            "sdc_max_inflight_data": 20},
+TUNABLES: Mapping[str, Sequence[str]] = {
+    "Sds": ("sds_number_os_threads",),
+    "Sdc": ("sdc_number_sockets_per_sds_ip", "sdc_number_network_os_threads", "sdc_max_inflight_requests",
+            "sdc_max_inflight_data"),
 }
-"""Settings of the paper "Lustre on PowerFlex" with their values, by type of instance."""
+"""Settings that the paper "Lustre on PowerFlex" names, by type of part."""
 
 
 @dataclass(frozen=True)

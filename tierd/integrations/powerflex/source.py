@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from pydantic import AfterValidator
 
 from tierd.background import DaemonExecutor
-from tierd.clock import Clock, SystemClock
+from tierd.clock import Clock
 from tierd.integrations.powerflex.gateway import (
     FIELDS,
     TUNABLES,
@@ -30,9 +30,6 @@ from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError
 from tierd.sense.readings import Reading
 from tierd.text import short_name
-
-if TYPE_CHECKING:
-    from tierd.audit.checks import Line
 
 SYSTEM, COMMAND = "PowerFlex", "scli --query_all"
 INTERVAL_SECONDS = 30.0
@@ -146,16 +143,9 @@ def start(settings: PowerFlexSettings, site: Site) -> PowerFlex:
                      DaemonExecutor("powerflex", 1))
 
 
-def audit(settings: PowerFlexSettings) -> Sequence[Line]:
-    """Compare the system with the paper. Raises OSError."""
-    from tierd.integrations.powerflex.audit import powerflex_lines  # noqa: PLC0415 -- of tierctl audit only
-
-    return tuple(powerflex_lines(Gateway(settings, SystemClock().now).read()))
-
-
 INTEGRATION = Integration(
     settings=Annotated[PowerFlexSettings, AfterValidator(validated)], configured=lambda settings: bool(settings.url),
-    start=start, audit=audit)
+    start=start)
 
 
 def powerflex_metrics(failed: Mapping[ErrorKind, int], slowed: Mapping[tuple[str, str], bool],
