@@ -51,9 +51,8 @@ golden: .venv/stamp ## rewrite the expositions in tests/golden
 runbooks: .venv/stamp .tools/stamp ## rewrite the output in docs/runbooks, from a simulated site
 	RUNBOOKS=rewrite PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -q -n 2 tests/alerts/test_troubles.py
 
-bench: .venv/stamp ## processor time and memory of the exporter; a quarter of an hour
+bench: .venv/stamp ## processor time and memory of the exporter; some minutes
 	$(PY) -m bench.exporter
-	$(PY) -m bench.without_c
 
 dist: .venv/stamp ## source archive and manylinux wheels in dist/, for each Python in DIST_PYTHONS
 	$(PY) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore -e '.[dist]'
