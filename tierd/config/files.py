@@ -1,12 +1,11 @@
-"""A TOML file and its drop-ins: merged in order, each setting with its file and line, and watched for changes.
+"""A TOML file and its drop-ins: merged in order, each setting with its file and line.
 
 ``/etc/tierd/tierd.toml`` comes first, then ``/etc/tierd/tierd.d/*.toml`` by name. Of a setting the last value counts;
-tables are merged, and lists of tables (``[[scopes]]``) are concatenated. tierd notices a change without a signal.
+tables are merged, and lists of tables (``[[scopes]]``) are concatenated.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -14,8 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TypeGuard
-
-from httpserver.config import file_states
 
 
 @dataclass(frozen=True)
@@ -144,20 +141,3 @@ def _places(text: str) -> Mapping[tuple[str, ...], int]:
         for end in range(1, len(place) + 1):
             found.setdefault(place[:end], number)
     return found
-
-
-class ConfigurationWatch:
-    """Notices by timestamps that the file or a drop-in has changed, even on a network file system."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = Path(os.path.abspath(path))
-        self._seen = self._states()
-
-    def changed(self) -> bool:
-        """Whether a file has changed, come or gone since the last call."""
-        before, self._seen = self._seen, self._states()
-        return self._seen != before
-
-    def _states(self) -> tuple[object, ...]:
-        files = file_and_drop_ins(self._path)
-        return files, file_states(files)

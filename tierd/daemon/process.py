@@ -33,7 +33,6 @@ from tierd.act.movers.lfs import works_on
 from tierd.act.movers.moves import Mover
 from tierd.act.movers.parallel import ParallelMover, name_thread_as_process
 from tierd.clock import SystemClock
-from tierd.config.files import ConfigurationWatch
 from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
 from tierd.daemon.loop import Memory
@@ -154,7 +153,6 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
         signal.signal(number, lambda *_: clock.wake())
     signal.signal(signal.SIGHUP, lambda *_: reload.append(True))
     notify = Notifier(os.environ)
-    watch = ConfigurationWatch(path)
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
     with ExitStack() as closing:
         node = make_candidate(settings, clock) if make_candidate is not None else None
@@ -173,7 +171,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
         notify(READY="1", STATUS="reading the counters for the first time")
         closing.callback(notify, STOPPING="1")
         while not clock.wait(supervisor.settings.sense.cycle_seconds):  # ends early when Alertmanager asks for a cycle
-            if watch.changed() or reload:
+            if reload:
                 reload.clear()
                 notify(RELOADING="1", MONOTONIC_USEC=str(int(clock.monotonic() * 1e6)))
                 supervisor.reload()

@@ -3,7 +3,6 @@
 Settings that cannot work together are refused or warned of.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from tests.tierd.logged import logged
 from tierd.__main__ import main
 from tierd.config.act import Mode
-from tierd.config.files import ConfigurationWatch
 from tierd.config.load import ConfigurationError, load, parse
 from tierd.config.settings import Settings
 from tierd.policies.registry import BUILT_IN
@@ -162,31 +160,6 @@ def test_every_file_that_is_no_toml_is_named(toml: Path) -> None:
         load(toml)
     assert f"{first}: not a TOML file" in str(caught.value)
     assert f"{second}: not a TOML file" in str(caught.value)
-
-
-def test_changes_are_noticed(toml: Path) -> None:
-    def install() -> None:
-        new = toml.with_suffix(".new")
-        new.write_text("")
-        new.replace(toml)
-
-    watch = ConfigurationWatch(toml)
-    changes: list[Callable[[], object]] = [
-        lambda: toml.write_text("[act]\n"), install, lambda: drop_in(toml, "10.toml", ""),
-        lambda: drop_in(toml, "10.toml", "[act]\n"), toml.with_suffix(".d").joinpath("10.toml").unlink, toml.unlink]
-    for change in changes:
-        assert not watch.changed()
-        change()
-        assert watch.changed()
-
-
-def test_other_files_are_no_reason_to_read_again(toml: Path) -> None:
-    drop_in(toml, "10.toml", "")
-    watch = ConfigurationWatch(toml)
-    toml.with_name("password").write_text("geheim")
-    drop_in(toml, ".10.toml.swp", "")
-    drop_in(toml, "README", "")
-    assert not watch.changed()
 
 
 OF_POLICY = [(f"detect.{policy.table}", enter.name, f"leave{enter.name.removeprefix('enter')}", policy.settings())
