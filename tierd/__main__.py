@@ -56,9 +56,6 @@ def parser() -> argparse.ArgumentParser:
     main_parser.add_argument("--online", action="store_true",
                              help="with --check-config: also compare with the file system, its pools and MDTs, and ask "
                                   "the servers that the file names")
-    main_parser.add_argument("--web.config.file", dest="web_config", type=Path, metavar="FILE",
-                             help="file with TLS and authentication settings of tierd's port, in the format of "
-                                  "Prometheus' exporter-toolkit; reloaded when it changes (default: [web] config_file)")
     commands = main_parser.add_subparsers(dest="command", metavar="COMMAND")
     replaying = commands.add_parser(
         "replay", help="show findings and plan for a recording; changes nothing",
@@ -106,7 +103,7 @@ def run(chosen: argparse.Namespace) -> int:
 
     try:
         if chosen.check_config:
-            return check(chosen.config, chosen.web_config, online=chosen.online)
+            return check(chosen.config, online=chosen.online)
         if chosen.online:
             parser().error("--online needs --check-config")
         log_to_standard_error()
@@ -114,7 +111,7 @@ def run(chosen: argparse.Namespace) -> int:
             if chosen.config is None:
                 parser().error("--config FILE or a command is required; see --help")
             examined = examine(chosen.config)
-            web_config, wrong = load_web(examined, chosen.config, chosen.web_config)
+            web_config, wrong = load_web(examined, chosen.config)
             settings = accepted(replace(examined, settings=None if wrong else examined.settings,
                                         remarks=sorted((*examined.remarks, *wrong))))
             make_candidate = next((room.candidate for room in rooms() if hasattr(room, "candidate")), None)
@@ -138,21 +135,18 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def load_web(examined: Examined, config: Path | None, option: Path | None) -> tuple[WebConfigFile | None, list[Remark]]:
+def load_web(examined: Examined, config: Path | None) -> tuple[WebConfigFile | None, list[Remark]]:
     """The web configuration, or remarks on its mistakes, also where the settings have mistakes of their own."""
-    from tierd.config.load import Remark  # noqa: PLC0415 -- needs the extra
-    from tierd.daemon import web  # noqa: PLC0415
+    from tierd.daemon import web  # noqa: PLC0415 -- needs the extra
 
-    path = web.config_path(examined.web, config, option)
+    path = web.config_path(examined.web, config)
     try:
         return WebConfigFile(path) if path else None, []
     except ConfigError as error:
-        if option:
-            return None, [Remark(0, 0, f"--web.config.file: {sentence}") for sentence in error.sentences]
         return None, [examined.remark(("web", "config_file"), each) for each in error.sentences]
 
 
-def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
+def check(config: Path | None, *, online: bool) -> int:
     """Report every mistake and warning in the order of the lines; 1 if there is a mistake. The last line is OK."""
     from tierd.cli.client import working  # noqa: PLC0415
     from tierd.config.files import merge  # noqa: PLC0415
@@ -166,12 +160,12 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
         with working("asking the file system and the servers"):
             found = list(online_check.online_contradictions(settings, values, online_check.this_node(settings)))
         remarks += [examined.remark(each.location, each.sentence, fatal=each.fatal) for each in found]
-    remarks += load_web(examined, config, web_option)[1]
+    remarks += load_web(examined, config)[1]
     for remark in sorted(remarks):
         print(remark.text if remark.fatal else f"warning: {remark.text}", file=sys.stderr)
     mistakes = sum(remark.fatal for remark in remarks)
     if mistakes:
-        print(f"{config or web_option}: {count_of(mistakes, 'mistake')}", file=sys.stderr)
+        print(f"{config}: {count_of(mistakes, 'mistake')}", file=sys.stderr)
         return 1
     print(f"{config or 'defaults'}: OK")
     return 0

@@ -145,8 +145,8 @@ def addresses(settings: Settings, _: object) -> Iterator[Contradiction]:
         yield Contradiction(("web", "address"), "anyone on the network can read this port: set a config_file with TLS "
                             "and passwords, or use 127.0.0.1", fatal=False, others=(("web", "config_file"),))
     if web.change_users and not web.config_file:
-        yield Contradiction(("web", "change_users"), "without passwords the page has no buttons: set config_file, "
-                            "or give the option --web.config.file", fatal=False, others=(("web", "config_file"),))
+        yield Contradiction(("web", "change_users"), "without passwords the page has no buttons: set config_file",
+                            fatal=False, others=(("web", "config_file"),))
 
 
 def is_loopback(address: str) -> bool:

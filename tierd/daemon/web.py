@@ -1,7 +1,7 @@
 """tierd over HTTP: metrics, health and readiness, the pages, and the webhook of Alertmanager.
 
 The server is that of :mod:`httpserver`, with a small number of connections: the unit limits tierd's threads, and
-cycles need some of them. TLS and passwords come from ``--web.config.file`` or ``[web] config_file``.
+cycles need some of them. TLS and passwords come from ``[web] config_file``.
 """
 
 from __future__ import annotations
@@ -190,11 +190,11 @@ def listen(web: WebSettings, app: App, web_config: WebConfigFile | None) -> Serv
     return server
 
 
-def config_path(web: WebSettings, config: Path | None, option: Path | None) -> Path | None:
-    """The web configuration file: that of the option, or ``[web] config_file`` relative to the folder of ``config``.
+def config_path(web: WebSettings, config: Path | None) -> Path | None:
+    """The web configuration file: ``[web] config_file``, relative to the folder of ``config``.
 
     None: the port has neither TLS nor passwords. A port that is not enabled counts too, as a reload may enable it.
     """
-    if option is not None or not web.config_file:
-        return option
+    if not web.config_file:
+        return None
     return (config.parent if config is not None else Path()) / web.config_file

@@ -190,29 +190,23 @@ def test_every_metric_is_documented_also_those_of_the_web_configuration(secured:
 
 
 def test_where_the_file_is_named() -> None:
-    tierd, option = Path("/etc/tierd/tierd.toml"), Path("web.yml")
-    assert config_path(WebSettings(), tierd, None) is None
-    assert config_path(WebSettings(config_file="web.yml"), tierd, None) == Path("/etc/tierd/web.yml")
-    assert config_path(WebSettings(config_file="/run/web.yml", enabled=False), tierd, None) == Path("/run/web.yml")
-    assert config_path(WebSettings(config_file="web.yml"), tierd, option) == option
+    tierd = Path("/etc/tierd/tierd.toml")
+    assert config_path(WebSettings(), tierd) is None
+    assert config_path(WebSettings(config_file="web.yml"), tierd) == Path("/etc/tierd/web.yml")
+    assert config_path(WebSettings(config_file="/run/web.yml", enabled=False), tierd) == Path("/run/web.yml")
 
 
 @pytest.mark.parametrize("check", [True, False])
-@pytest.mark.parametrize("named", ["option", "setting"])
 def test_mistakes_are_reported_with_those_of_the_settings_and_nothing_starts(
-        tmp_path: Path, web_file: Callable[[str], Path], capsys: pytest.CaptureFixture[str], named: str,
-        check: bool) -> None:
+        tmp_path: Path, web_file: Callable[[str], Path], capsys: pytest.CaptureFixture[str], check: bool) -> None:
     path = web_file("tls_server_config:\n  cert_file: none.crt\nbasic_auth: {}\n")
-    config = tmp_path / "tierd.toml"
-    good = "" if named == "option" else "[web]\nconfig_file = 'web.yml'\n"
+    config, good = tmp_path / "tierd.toml", "[web]\nconfig_file = 'web.yml'\n"
     config.write_text(f"{good}[act]\nmod = 2\n")
-    arguments = ["--config", str(config), *(["--check-config"] if check else []),
-                 *([f"--web.config.file={path}"] if named == "option" else [])]
+    arguments = ["--config", str(config), *(["--check-config"] if check else [])]
     assert main(arguments) == 1
     shown = capsys.readouterr().err
-    blamed = "--web.config.file" if named == "option" else f"{config}:2: web.config_file"
     assert "act.mod: unknown setting" in shown
-    assert f"{blamed}: {path}:3: basic_auth: unknown setting" in shown
+    assert f"{config}:2: web.config_file: {path}:3: basic_auth: unknown setting" in shown
     assert "none.crt: No such file or directory" in shown
     path.write_text("")
     config.write_text(good)
