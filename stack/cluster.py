@@ -28,7 +28,7 @@ from stack.shared import SharedCluster
 from tierd.clock import SystemClock
 from tierd.daemon.answers import MoversAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer
 from tierd.daemon.client import ControlError, ask
-from tierd.text import count_of, printable
+from tierd.text import count_of
 
 DESCRIPTION = (
     "Run tierd on several nodes over a simulated Lustre: three NATS servers, leader, standby, four movers and two "
@@ -46,11 +46,6 @@ COPY_SECONDS = 10.0
 """A copy of the journal that was complete so lately is shown as complete."""
 POLL_SECONDS = 1.0
 """Interval at which the processes are polled."""
-STORY = ("FOUND", "QUEUED", "SET", "MOVED", "KEPT", "UNDONE", "ended", "found unfinished", "leading", "not requeued",
-         "found ")
-"""First words of the lines of the leader's log that are shown."""
-ONCE = ("QUEUED", "MOVED", "skipped")
-"""First words of lines of which only the first is shown."""
 
 
 # The processes
@@ -66,8 +61,6 @@ class Role:
     ended_at: float = 0.0
     state: str = ""
     """What was printed of it last."""
-    read: int = 0
-    """Bytes of its log that were read."""
 
     @property
     def pid(self) -> int:
@@ -91,14 +84,6 @@ class Role:
             return Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
         except (OSError, IndexError):
             return False
-
-    def new_lines(self) -> list[str]:
-        with self.log.open("rb") as file:
-            file.seek(self.read)
-            data = file.read()
-        whole = data[:data.rfind(b"\n") + 1]
-        self.read += len(whole)
-        return whole.decode(errors="replace").splitlines()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +258,6 @@ class Nodes:
     log: Callable[[str], None]
     restart_seconds: float
     answers: Answers = field(default_factory=Answers)
-    _shown: set[tuple[str, str]] = field(default_factory=set)
 
     def step(self) -> None:
         """Restart what ended, ask all, and print what changed."""
@@ -286,21 +270,9 @@ class Nodes:
                     role.start()
         self.answers = ask_all(self.folder, self.roles)
         for role in self.roles:
-            self._show(role, reported(role, self.answers))
-            for line in role.new_lines():
-                self._tell(role, line.strip())
-
-    def _show(self, role: Role, state: str) -> None:
-        if state != role.state:
-            role.state = state
-            self.log(f"{role.name:8} {role.pid or '-':>7}  {state}")
-
-    def _tell(self, role: Role, line: str) -> None:
-        word = line.split(" ", 1)[0].rstrip(":")
-        if role.name in LEADERS and line.startswith(STORY) and (role.name, word) not in self._shown:
-            if word in ONCE:
-                self._shown.add((role.name, word))
-            self.log(f"{role.name:8} {'':>7}  {printable(line)}")
+            state, role.state = role.state, reported(role, self.answers)
+            if role.state != state:
+                self.log(f"{role.name:8} {role.pid or '-':>7}  {role.state}")
 
     @property
     def leader(self) -> str:
@@ -373,6 +345,7 @@ def introduction(scenario: Scenario, stack: Nodes) -> list[str]:
         "",
         f"  {tierctl} status --socket {stack.folder}/{leader}.sock      also movers, readers, history --last 1000",
         f"  {tierctl} status --socket {stack.folder}/{standby}.sock      the standby",
+        f"  tail -F {stack.folder}/{leader}.log      what the leader finds and does",
         "",
         "Press Ctrl-C to stop.",
         "",
