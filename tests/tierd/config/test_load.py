@@ -196,7 +196,6 @@ REFUSED = [
     ("[journal]\nkeep_days = 7", 2,
      "journal.keep_days: give at least 30 days, or 0 to keep records for ever (it is 7)"),
     ('[act]\njournal = ""', 2, "act.journal: give an absolute path (it is '')"),
-    (f'[act]\nsocket = "/{"s" * 107}"', 2, "act.socket: give a path of 107 bytes at most, the limit for a socket"),
     ('[act]\npause_file = "pause"', 2, "act.pause_file: give an absolute path (it is 'pause')"),
     ('[act]\ndry_run = "no"', 2, "act.dry_run: write true or false, without quotes (it is 'no')"),
     ('[act]\non = ["shared-bandwidth"]', 2, "act.on.0: tierd acts on noisy-neighbour, small-random-io, shared-f"),
