@@ -146,7 +146,7 @@ class Daemon:
         flash_pools = settings.resolved_scopes.flash_pools
         acted_in = parts.journal.act_directories
         inventory = Inventory(node.filesystem, flash_pools, lambda: acted_in.all() | directories_of_policies(settings),
-                              parts.coldest_first, acted_in.forget)
+                              acted_in.forget)
         self.facts = FactsCollector(
             node.filesystem, self.table, inventory, flash_pools, metadata_targets=len(node.mdts),
             clients=node.clients, media=parts.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,

@@ -22,7 +22,6 @@ from tierd.refusal import Refusal
 from tierd.sense.changelogs.follow import ClearChangelog
 from tierd.sense.changelogs.recording import MakeMark
 from tierd.sense.facts import JobNodes
-from tierd.sense.file_walks import ColdestFirst
 from tierd.sense.nodes import ClientPoller, DiskPoller
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.sources import LiveSource, ReadCounters
@@ -83,5 +82,4 @@ class DaemonParts:
     media: PoolMedia
     history: AskHistory | None = None
     enriched: Enrich = lambda activities, _: activities
-    coldest_first: ColdestFirst = lambda _: ()
     job_nodes: JobNodes = lambda _: {}

@@ -158,17 +158,16 @@ class Service:
             self._clear = lambda: clearing(follower, follower.positions)
 
     def _build_daemon(self) -> None:
-        sources, filesystem = self.sources, self.node.filesystem
+        sources = self.sources
         self.daemon = Daemon(DaemonParts(
             node=self.node, settings=self._settings, source=sources.live, gate=self.gate, undo=self._undo,
             journal=self.journal, media=self._media, history=sources.history, enriched=sources.enriched,
-            coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
             job_nodes=lambda names: {
                 name: job.nodes for name, job in sources.jobs(names).items() if job.nodes is not None}))
         self._extensions = extensions.started(self.daemon, self._whose_jobs)
         for extension in self._extensions:
             self._closing.callback(extension.close)
-        self._sampler = Sampler(self.journal, self.journal.reader, lambda: space.capacity(filesystem))
+        self._sampler = Sampler(self.journal, self.journal.reader, lambda: space.capacity(self.node.filesystem))
 
     def _take_orders(self) -> None:
         settings, filesystem, clock = self._settings, self.node.filesystem, self._clock

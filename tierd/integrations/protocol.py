@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,10 +87,6 @@ class Source:
     def enriched(self, activities: list[DirectoryActivity], _: Filesystem) -> list[DirectoryActivity]:
         """Activities, with what the integration knows about their files. Nothing is added if it does not answer."""
         return activities
-
-    def coldest_first(self, _: str, __: Filesystem) -> Sequence[str]:
-        """Names in a directory, the longest unused first, as a hint. Empty if they are not known."""
-        return ()
 
     def jobs(self, _: Iterable[str]) -> Mapping[str, SchedulerJob]:
         """What is known about jobs, by their job ids of Lustre. Never waits."""

@@ -149,23 +149,18 @@ class UnevenPools(SlowWalk):
         return (visit.path if visit.name else "" for visit in walk(self._filesystem, self._directories))
 
 
-ColdestFirst = Callable[[str], Sequence[str]]
-"""Names in a directory to examine first. A hint: it may be out of date, and may name removed files."""
-
-
 class Inventory(SlowWalk):
     """Files on flash and their last use, in the directories whose files go to flash. The coldest are kept.
 
     tierd walks only while flash is short of space. Changelogs do not record reads, and a scan of the whole file system
-    is robinhood's work. Where robinhood's database is available, the files it holds for the coldest come first. Times
-    and layouts are always read from the file itself.
+    is robinhood's work.
     """
 
     def __init__(self, filesystem: Filesystem, pools: Collection[str], directories: Callable[[], Collection[str]],
-                 coldest_first: ColdestFirst = lambda _: (), removed: Callable[[str], None] = lambda _: None) -> None:
+                 removed: Callable[[str], None] = lambda _: None) -> None:
         """``removed`` gets each directory that no longer exists."""
         super().__init__(filesystem)
-        self._coldest_first, self._removed = coldest_first, removed
+        self._removed = removed
         self._pools = frozenset(pools)
         self._directories = directories
 
@@ -179,13 +174,8 @@ class Inventory(SlowWalk):
     def _paths(self) -> Iterator[str]:
         for directory in sorted(self._directories()):
             with suppress(OSError):  # unreadable: its files are unknown and stay where they are
-                hinted = self._coldest_first(directory)
-                yield from (join(directory, name) for name in hinted)
-                known = frozenset(hinted)
                 try:
-                    for name in self._filesystem.entries(directory):
-                        if name not in known:
-                            yield join(directory, name)
+                    yield from (join(directory, name) for name in self._filesystem.entries(directory))
                 except FileNotFoundError:
                     self._removed(directory)
             yield ""  # a directory is a request, too: thousands may have been removed

@@ -173,10 +173,6 @@ class Sources:
             done = source.enriched(done, filesystem)
         return done
 
-    def coldest_first(self, directory: str, filesystem: Filesystem) -> Sequence[str]:
-        """Names in a directory, the longest unused first; empty if no integration knows them."""
-        return next(filter(None, (source.coldest_first(directory, filesystem) for source in self.integrations)), ())
-
     def jobs(self, names: Iterable[str]) -> Mapping[str, SchedulerJob]:
         """What the scheduler reports about jobs, as far as known. Never waits."""
         return {name: job for source in self.integrations for name, job in source.jobs(names).items()}

@@ -134,7 +134,7 @@ class Recorded(MySqlConnection):
 
 def row(number: int, fid: bytes | None = None, name: bytes | None = None) -> tuple[Any, ...]:
     return (b"%040d" % number, name or b"f%d" % number, fid or b"0x200000402:%#x:0x0" % number, 4096, NOW - 500,
-            NOW - 400, NOW - 1000, NOW - 300)
+            NOW - 400, NOW - 1000)
 
 
 def asking(connection: Recorded, settings: RobinhoodSettings | None = None) -> Robinhood:
@@ -167,15 +167,6 @@ def test_rows_that_name_no_file_of_lustre_are_left_out() -> None:
     odd = [row(1, fid=b"FE00:542095"), row(2, name=b"../etc/passwd"), row(3, name=b"a\nb\xff"), row(4)]
     done = completed(asking(Recorded(odd)))
     assert [c.path for c in done.candidates] == ["/proj/set/a\nb\udcff", "/proj/set/f4"]
-
-
-def test_names_come_by_last_use_whatever_their_order() -> None:
-    used = {1: (NOW - 10, 5), 2: (None, NOW - 900), 3: (NOW - 800, NOW - 20), 4: (NOW - 700, 7)}
-    rows = [(*row(number)[:4], modified, *row(number)[5:7], access) for number, (access, modified) in used.items()]
-    robinhood = asking(Recorded([*rows, row(5, name=b"../x")]))
-    assert robinhood.coldest_first("/proj/set", ONE_DIRECTORY) == ["f2", "f4", "f3", "f1"]
-    stale = asking(Recorded(rows, ages=((b"LastScanEndTime", str(NOW - 90 * 3600).encode()),)))
-    assert stale.coldest_first("/proj/set", ONE_DIRECTORY) == []
 
 
 @pytest.mark.parametrize(("connection", "words"), [
@@ -233,9 +224,7 @@ def test_activities_in_several_threads_use_the_connection_in_turn() -> None:
     robinhood = asking(Single([row(1)]))
     with ThreadPoolExecutor(3) as threads:
         plans = [threads.submit(completed, robinhood) for _ in range(9)]
-        facts = [threads.submit(robinhood.coldest_first, "/proj/set", ONE_DIRECTORY) for _ in range(9)]
     assert [len(each.result().candidates) for each in plans] == [1] * 9
-    assert [each.result() for each in facts] == [["f1"]] * 9
 
 
 @pytest.mark.parametrize("fault", [

@@ -204,17 +204,6 @@ def test_a_step_asks_for_few_directories_and_forgets_those_that_were_removed() -
         assert [file.path for file in walk.files] == ["/d/f"]
 
 
-def test_cold_candidates_of_robinhood_come_first_with_present_access_times() -> None:
-    files = Files(files={f"/d/f{n}": (status(n, atime=100.0 + n), ON_FLASH) for n in range(6)})
-    files.files["/d/f4"] = status(4, atime=900.0), ON_FLASH
-    walk = Inventory(files, {"flash", "nvme"}, lambda: frozenset({"/d"}), lambda directory: ["f5", "f4", "gone"])
-    walk.step(3)
-    assert [(f.path, f.read_at) for f in walk.files] == [("/d/f5", 105.0), ("/d/f4", 900.0)]
-    walk.step(10)
-    assert len(walk.files) == 6
-    assert files.requested == 7, "each file once, and the deleted file"
-
-
 def test_files_with_several_names_or_without_bytes_are_not_listed() -> None:
     files = Files(files={"/d/linked": (status(1, 1.0, links=2), ON_FLASH), "/d/disk": (status(3, 1.0), ON_DISK),
                          "/d/empty": (status(2, 1.0, size=0), ON_FLASH)})

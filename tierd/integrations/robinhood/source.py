@@ -33,7 +33,7 @@ PAGE_ROWS = 500
 CHECK_SECONDS = 60.0
 """Interval of the checks of the database's age."""
 FILES_QUERY = (
-    "SELECT n.pkn, n.name, n.id, e.size, e.last_mod, e.last_mdchange, e.creation_time, e.last_access"
+    "SELECT n.pkn, n.name, n.id, e.size, e.last_mod, e.last_mdchange, e.creation_time"
     " FROM NAMES n FORCE INDEX (parent_id_index) JOIN ENTRIES e ON e.id = n.id"
     " WHERE n.parent_id = %s AND n.pkn > %s AND e.type = 'file' AND COALESCE(e.invalid, 0) = 0 ORDER BY n.pkn LIMIT %s"
 )
@@ -101,12 +101,6 @@ class Robinhood(Source):
         known = {each.fid for each in activity.candidates} | {each.fid for each in activity.existing_files}
         found = candidates(self._files(activity.directory, filesystem), activity.directory)
         return replace(activity, candidates=(*activity.candidates, *(c for c in found if c.fid not in known)))
-
-    def coldest_first(self, directory: str, filesystem: Filesystem) -> Sequence[str]:
-        """It is a hint: tierd reads the times of each file again before a move."""
-        used = [(max(seconds_of(row[7]), seconds_of(row[4])), label)
-                for row in self._files(directory, filesystem) if (label := name_of(row[1]))]
-        return [label for _, label in sorted(used)]
 
     def _files(self, directory: str, filesystem: Filesystem) -> Sequence[Row]:
         """The rows of a directory; none if robinhood does not answer, which is shown in :attr:`age`."""
@@ -220,7 +214,7 @@ _COMMIT = re.compile(r"\d+:(\d+)\.\d+:")
 
 def candidates(rows: Sequence[Row], directory: str) -> Iterator[Candidate]:
     """Candidates from rows of ``FILES_QUERY``. Rows whose id is not a FID (another file system) are skipped."""
-    for _, name, identity, _, modified, changed, created, _ in rows:
+    for _, name, identity, _, modified, changed, created in rows:
         try:
             fid = Fid.parse(text(identity))
         except ValueError:
