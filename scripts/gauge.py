@@ -25,16 +25,16 @@ ROOMS = (
     ("lustre", ("lustre",), 7_000, 7_000),
     ("httpserver", ("httpserver",), 1_200, 1_200),
     ("exporter", ("exporter",), 8_500, 8_138),
-    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_364),
+    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_233),
     ("tierd: sense", ("tierd/sense",), 5_500, 7_826),
     ("tierd: detect, decide, verify, policies",
      ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_464),
     ("tierd: act", ("tierd/act",), 6_000, 7_832),
     ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_565),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_000),
-    ("tierd: other", ("tierd",), 4_500, 6_080),
+    ("tierd: other", ("tierd",), 4_500, 5_767),
     ("simulator", ("simulator",), 8_500, 8_499),
-    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_245),
+    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 4_759),
 )
 """Rooms, their folders, the lines that were planned, and those they may have. Of a file in two rooms, the first counts
 it."""
