@@ -15,8 +15,6 @@ class Reason(StrEnum):
 
     # plans: those up to the next heading are PLAN_REASONS
     NO_CHANGELOG = "no-changelog"
-    RECORDS_MISSING = "records-missing"
-    """Changelog records of the directory may be missing, and it has not been listed again yet."""
     NO_PATH = "no-path"
     ROOT_DIRECTORY = "root-directory"
     NO_POOL = "no-pool"

@@ -8,7 +8,7 @@ omits it, without an error.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from threading import RLock
@@ -25,7 +25,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.limits import TokenBucket
 from tierd.act.movers.moves import Halt
 from tierd.act.outcomes import CompletedAct, CompletedActs
-from tierd.acts import BY_ADMINISTRATOR, ActKind, Outcome
+from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.model import Action, FindingKey
 from tierd.refusal import Reason, Refusal, sentence_of
@@ -145,8 +145,6 @@ class DefaultLayoutQueue:
     executor: Executor | None = None
     """Sets several layouts at the same time; without it they are set one after the other."""
     jobs: JobCheck = field(default_factory=JobCheck)
-    held_directories: Container[str] = frozenset()
-    """Default layouts of these wait, but for those that an administrator requested."""
 
     def __post_init__(self) -> None:
         self._lock = RLock()
@@ -189,9 +187,7 @@ class DefaultLayoutQueue:
         with self._lock:
             waiting, self._waiting = self._waiting, deque()
             for each in waiting:
-                held = each[0].directory in self.held_directories and each[0].finding[0] not in BY_ADMINISTRATOR
-                if (held or len(group) >= DEFAULT_LAYOUTS_AT_ONCE
-                        or self.bucket.refusal(0, self.clock.now()) is not None):
+                if len(group) >= DEFAULT_LAYOUTS_AT_ONCE or self.bucket.refusal(0, self.clock.now()) is not None:
                     self._waiting.append(each)
                 else:
                     self.bucket.spend(0)

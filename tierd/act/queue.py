@@ -96,8 +96,6 @@ class MoveQueue:
     jobs: JobCheck = field(default_factory=JobCheck)
     made_mirrors: Callable[[Fid, Layout], bool] = lambda *_: False
     """Whether tierd gave a file the mirrors of its layout."""
-    held_directories: Container[str] = frozenset()
-    """Moves in the directories that are in it at the time wait, but for those that were requested."""
     closed: Mapping[str, str] = field(default_factory=dict)
     """Targets that take no files of moves, with the reasons."""
     planned_again: Callable[[Action, FileStatus, Layout | None], Action | Refusal] = lambda action, *_: action
@@ -334,7 +332,7 @@ class MoveQueue:
 
     def _wait(self, cost: MoveCost | None, action: Action, now: float) -> Refusal | None:
         cost = cost or MoveCost(action.size_bytes)
-        refusal = self._directory_refusal(action) or self.full_for(cost, self._chosen) or self.jobs.idle(action)
+        refusal = self.full_for(cost, self._chosen) or self.jobs.idle(action)
         if refusal is None:
             with self._lock:
                 refusal = self.pace.refusal(action.finding, cost, now)
@@ -343,12 +341,6 @@ class MoveQueue:
     def _budgets(self, action: Action) -> list[Budget]:
         own = self.guard.budget_of(action)
         return [self.budget] if own is None else [own, self.budget]
-
-    def _directory_refusal(self, action: Action) -> Refusal | None:
-        if action.finding[0] in BY_ADMINISTRATOR or action.directory not in self.held_directories:
-            return None
-        return Refusal(Reason.RECORDS_MISSING, "changelog records are missing: no file moves until it is listed again"
-                       ).about(quoted(action.directory))
 
     def _spend(self, waiting: QueuedMove, now: float) -> QueuedMove:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)

@@ -136,7 +136,6 @@ class Daemon:
                             history=lambda: (self.observer.windows, self.engine.tracks.known))
         gate.on_begin = echo.moved
         gate.queue.note_streams(None)
-        gate.queue.held_directories = gate.default_layouts.held_directories = self.table.unchecked
         gate.queue.jobs = gate.default_layouts.jobs = self._job_work
         gate.queue.planned_again = self.remediations.planned_again
 
@@ -185,8 +184,8 @@ class Daemon:
             self.parts.journal.set_state({COSTS_STATE: costs_to_json(self.engine.learner.costs)})
 
     def take_in_records(self) -> None:
-        """Read changelog records. Catch up with missed ones for a part of a cycle."""
-        self.observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
+        """Read changelog records."""
+        self.observer.take_in_records()
         added = [mdt for mdt in sorted(self.facts.known.metadata) if mdt.rpartition("-")[2] not in self.parts.node.mdts]
         self.log.fault("MDTs", f"{first_names(added)}: added since tierd started, so its changelog is not read: "
                        "restart tierd" if added and not self._settings.sense.mdts else "")

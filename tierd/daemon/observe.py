@@ -22,7 +22,6 @@ from tierd.model import Action, Finding, FindingKey, Window
 from tierd.policies.registry import policies, policy_for
 from tierd.policies.runner import faults_of
 from tierd.refusal import Reason, Refusal
-from tierd.sense.changelogs.follow import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.counters import CounterTable
 from tierd.sense.facts import FactsCollector
@@ -51,7 +50,6 @@ class Observer:
         self._source, self._media, self._metadata = parts.source, parts.media, metadata
         self._unnamed, self._clock, self._ask = parts.node.unnamed, parts.node.clock, parts.history
         self._engine, self._table, self._facts, self._store = engine, table, facts, store
-        self._ingest = ChangelogIngest(table, parts.node.filesystem, parts.node.clock.now)
         self._log, self._counters = finding_log, finding_log.counters
         self._cycle_seconds, self._history_seconds = parts.settings.sense.cycle_seconds, parts.settings.history_seconds
         self._asked_since, self._ask_at, self._tries = 0.0, 0.0, 0
@@ -105,17 +103,13 @@ class Observer:
                             "implausible counters; tierd finds nothing there" if lying else "")
         return seen
 
-    def take_in_records(self, until: float) -> None:
-        """Read the changelog records since the last call. Catch up with missed ones until that time."""
+    def take_in_records(self) -> None:
+        """Read the changelog records since the last call."""
         now = self._clock.now()
-        missed = self._ingest.take_in(self._source.records(), until)
-        self._counters.records += self._ingest.table.records_read
-        self._counters.changelog_lag_seconds = max(0.0, now - self._ingest.table.oldest_time)
+        missed = self._table.take_in(self._source.records(), now)
+        self._counters.records += self._table.records_read
+        self._counters.changelog_lag_seconds = max(0.0, now - self._table.oldest_time)
         self._log.fault("changelog", missed and f"{missed}; tierd reports findings and starts no new acts")
-        if self._ingest.gap_begun:
-            log.warning("%s", self._ingest.gap_begun)
-        if self._ingest.gap_closed:
-            log.info("%s", self._ingest.gap_closed)
 
     def _log_missing_targets(self, reading: Reading) -> None:
         self._log.fault("names", "" if reading.jobs else self._unnamed())

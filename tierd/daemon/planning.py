@@ -80,16 +80,13 @@ class Planner:
         if policy_for(finding).waits_for_close:  # it was last seen while its files were open
             finding = replace(finding, time=self._clock.now())
         located = self._located(finding)
-        unchecked = [Refusal(Reason.RECORDS_MISSING, "changelog records are missing: no acts start there until it is "
-                             "listed again").about(quoted(place))
-                     for place in finding.directories if place in self._table.unchecked]
-        if not located and not unchecked and (elsewhere := self._elsewhere(finding)):
+        if not located and (elsewhere := self._elsewhere(finding)):
             return Plan((), (elsewhere,))
         # a plan is made in each cycle in which nothing is done: what cools down, or is not worth it, must cost no
         # request
         cooling = self._cooling(finding, {activity.directory for activity in located})
         rest = [activity for activity in located if activity.directory not in cooling]
-        refusals = (*unchecked, *cooling.values())
+        refusals = tuple(cooling.values())
         if refusals and not rest:
             return Plan((), refusals)
         if known := self._still_refused(finding):
@@ -112,18 +109,12 @@ class Planner:
         return self._enriched(self._located(finding), self._filesystem)
 
     def _located(self, finding: Finding) -> list[DirectoryActivity]:
-        """These directories, as far as changelogs know them. If its moves need the job, those where it works now.
-
-        Unchecked ones are left out.
-        """
+        """These directories, as far as changelogs know them. If its moves need the job, those where it works now."""
         if policy_for(finding).needs_its_job:
             known = attribution.at_work_now(finding, partial(self._activities, finding), self._present().at)
         else:
             known = self._activities(finding, finding.aggressor, finding.time - self._settings.history_seconds)
-        unchecked = self._table.unchecked
-        checked = [activity for activity in known if activity.directory not in unchecked]
-        return [activity for activity in attribution.activities_of_finding(finding, checked)
-                if activity.directory not in unchecked]
+        return list(attribution.activities_of_finding(finding, known))
 
     def _activities(self, finding: Finding, name: str, since: float) -> Sequence[DirectoryActivity]:
         return attribution.activities_of_jobs(self._present().of_job, self._engine.jobs_of(finding), name, since)

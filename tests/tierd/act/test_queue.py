@@ -46,23 +46,17 @@ def test_an_order_does_not_wait_behind_findings(world: World) -> None:
     assert [act.action.path for act in acts] == ["/wanted"]
 
 
-@pytest.mark.parametrize("delayed", ["target", "directory"])
-def test_no_number_of_delayed_moves_at_the_head_holds_back_the_rest_of_a_finding(tmp_path: Path, delayed: str) -> None:
+def test_no_number_of_delayed_moves_at_the_head_holds_back_the_rest_of_a_finding(tmp_path: Path) -> None:
     slow = replace(FAST, per_target=Rate(0.001, 1e12), burst_seconds=1.0)
-    world = World(tmp_path, slow if delayed == "target" else FAST)
+    world = World(tmp_path, slow)
     submit(world, FINDING.key, [f"/{number}" for number in range(MANY)])
     world.lustre.pool_members["hdd"] = ("lustre-OST0005",)
     submit(world, FINDING.key, ["/behind"], directory="/elsewhere")
-    if delayed == "directory":
-        world.gate.queue.held_directories = {"/"}
     moved = []
     for _ in range(3):
         moved += [act.action.path for act in world.gate.pump(world.clock.at + 2.5)]
         world.clock.at += 1.0
-    assert moved == (["/0", "/behind"] if delayed == "target" else ["/behind"])
-    world.gate.queue.held_directories = ()
-    assert [act.action.path for act in world.gate.pump(world.clock.at + 2.5)][:3] == (
-        [] if delayed == "target" else ["/0", "/1", "/2"])
+    assert moved == ["/0", "/behind"]
 
 
 @pytest.mark.parametrize(("kind", "stripes", "undoes", "moved"), [

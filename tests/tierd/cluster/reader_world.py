@@ -13,7 +13,6 @@ from tierd.cluster.messages import Names, declare_readers
 from tierd.cluster.reader import MdtReader, Reader
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import ReaderSettings
-from tierd.sense.changelogs.follow import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import TallyLimits
 from tierd.sense.changelogs.tally_source import TallySource
@@ -85,18 +84,14 @@ class Leader:
         inbox = NatsTallyInbox(connection, names, KEY, int(self.clock.now() * 1000))
         self.source = TallySource(inbox, positions, self.clock, 30.0)
         self.table = ActivityTable(path_of)
-        self.ingest = ChangelogIngest(self.table, NoFiles(), self.clock.now)  # type: ignore[arg-type]
         self.journal = dict(positions)
         self.records = 0
         self.problem = ""
-        self.gaps: list[str] = []
 
     def step(self, *, journal: bool = True) -> None:
         """One cycle. Without ``journal``, as if the process ended before it was written."""
-        self.problem = self.ingest.take_in(self.source.batches(), float("inf"))
-        self.records += self.ingest.table.records_read
-        if self.ingest.gap_closed:
-            self.gaps.append(self.ingest.gap_closed)
+        self.problem = self.table.take_in(self.source.batches(), self.clock.now())
+        self.records += self.table.records_read
         if journal:
             self.journal = dict(self.source.positions)
             try:
@@ -109,13 +104,3 @@ class Leader:
         """Creates and closes."""
         found = self.table.counts_of_job("small.1", 0.0)
         return sum(each.creates for each in found), sum(each.closes for each in found)
-
-
-class NoFiles:
-    """A file system in which nothing can be listed."""
-
-    def mdt_index_of(self, fid: Fid) -> int:
-        return 0
-
-    def entries(self, place: str) -> list[str]:
-        raise FileNotFoundError(place)

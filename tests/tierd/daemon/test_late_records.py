@@ -12,12 +12,10 @@ from simulator.costs import PRODUCTION
 from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
-from tests.tierd.simulated import HDD, NOISE, STREAM, world
+from tests.tierd.simulated import NOISE, STREAM, world
 from tests.tierd.site import READ_AGAIN, Clearing, Site, acting, altered
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.acts import Outcome
-from tierd.config.settings import Settings
-from tierd.refusal import Reason
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.readings import Reading
 from tierd.simulation.world import parameter_files
@@ -60,7 +58,7 @@ def test_after_a_real_gap_of_one_mdt_acts_continue(tmp_path: Path) -> None:
         faults |= at.daemon.faults.keys()
     (said,) = [sentence for sentence in at.said if "are missing" in sentence]
     assert said.startswith("changelog of MDT0000: records ")
-    assert said.endswith(" directories checked again; the table is complete again")
+    assert said.endswith(" learns it again from new records")
     assert "changelog" not in faults
     assert len(list(at.journal.entries(Outcome.DONE))) > before
 
@@ -71,32 +69,6 @@ def test_no_act_begins_after_a_reader_was_thrown_out(tmp_path: Path) -> None:
     at.run(150)
     assert any("changelog of MDT0000" in sentence for sentence in at.said)
     assert list(at.journal.entries()) == []
-
-
-def test_no_act_begins_in_a_directory_that_is_not_checked_yet(tmp_path: Path) -> None:
-    slow = replace(Settings(), limits=replace(Settings().limits, files_per_second=0.5))
-    at = world(tmp_path, jobs=(STREAM, READ_AGAIN), settings=slow)
-    at.run_until_said("QUEUED", before=100)
-    at.cluster.advance(5)
-    at.daemon.log.fault("changelog", "records are missing")
-    done, waiting = len(list(at.journal.entries(Outcome.DONE))), at.gate.waiting
-    assert done
-    assert waiting
-    at.daemon.move(1)
-    at.daemon.table.unchecked.add(NOISE.directory)
-    at.run(at.cluster.now + 15)
-    assert len(list(at.journal.entries(Outcome.DONE))) == done
-    assert at.gate.waiting >= waiting
-    (case,) = at.daemon.store
-    plan = at.daemon.planning.for_finding(replace(case.finding, directories=(NOISE.directory,)))
-    assert ([refusal.reason for refusal in plan.refusals], plan.actions) == ([Reason.RECORDS_MISSING], ())
-    default = replace(case.defaults[0].action, layout=HDD)
-    at.gate.submit([default], case.number)
-    assert at.gate.default_layouts.set_next() == []
-    at.daemon.table.unchecked.clear()
-    assert [act.action for act in at.gate.default_layouts.set_next()] == [default]
-    at.run(at.cluster.now + 15)
-    assert len(list(at.journal.entries(Outcome.DONE))) > done
 
 
 def test_a_slow_walk_over_uncleared_records_is_not_a_file_system_that_does_not_answer(site: Site) -> None:

@@ -5,8 +5,9 @@ Any thread may read the table. It is not locked while paths are looked up or rec
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Executor
 from threading import RLock
 from typing import NamedTuple
@@ -15,16 +16,17 @@ import numpy as np
 
 from lustre.changelog.record import Record
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus
 from tierd.loads import CLOSES, OPENS, Ints, NamespaceLoads, distinct, sums, texts
 from tierd.model import Candidate, DirectoryActivity, OpenFile, SharedFile, Window
 from tierd.sense.changelogs.counts import COUNTED, PAST_STEP_SECONDS, CountTables, SharedRun
-from tierd.sense.changelogs.files import fid_words
+from tierd.sense.changelogs.follow import MissingRecordsError
 from tierd.sense.changelogs.packed import Records
 from tierd.sense.changelogs.roll_up import RollUp
 from tierd.sense.changelogs.tallies import Tally, TallyContent, TallyLimits, TallyMaker, add_tally
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, ResolvePath
+
+log = logging.getLogger("tierd.sense")
 
 
 class Recent(NamedTuple):
@@ -52,27 +54,48 @@ class ActivityTable:
         """``executor`` looks up several paths at once. Without it, each path is looked up when it is needed. With
         ``tallies``, the table belongs to a reader, which calls ``tally`` at the end of each window.
         """
-        self._known = CountTables(max_files, max_counts, max_listed_files)
-        self._marked_at = float("-inf")
+        self._limits = max_files, max_counts, max_listed_files
         self._path = PathCache(resolve)
+        self._is_echo = is_echo or OwnMoves()
+        self._begin()
+        self._marked_at = float("-inf")
         self._making = TallyMaker(self._known, tallies) if tallies is not None else None
         self._movers = OtherMovers(max_counts)
-        self._is_echo = is_echo or OwnMoves()
-        self._records = RollUp(self._known, self._path, self._is_echo)
         self._executor = executor
-        self._of_mdt: dict[str, set[Fid]] = {}
-        """Files that are known from tallies, by MDT."""
         self._lock = RLock()
         self._handles: dict[str, float] = {}
         """What each job has opened and not closed, each client for itself."""
         self.shared_files: Sequence[SharedFile] = ()
         """Files that several clients have open, the most first."""
-        self.unchecked: set[str] = set()
-        """Directories of which records may be missing, and which have not been checked again. No act begins there."""
         self.records_read = 0
         """Number of records in the last call of ``add``."""
         self.oldest_time = float("inf")
         """Time of the oldest record in the last call of ``add``; infinite without records."""
+
+    def _begin(self) -> None:
+        """Begin with empty tables."""
+        self._known = CountTables(*self._limits)
+        self._records = RollUp(self._known, self._path, self._is_echo)
+        self._of_mdt: dict[str, set[Fid]] = {}
+        """Files that are known from tallies, by MDT."""
+
+    def take_in(self, batches: Iterable[Batch], now: float) -> str:
+        """Add records or tallies, once in each cycle. Returns why tierd may start no act, or "". If records are
+        missing, known files may be gone and known directories may have other names: the table begins again, empty.
+        """
+        self.mark(now)
+        try:
+            self.add(batches)
+        except MissingRecordsError as error:
+            log.warning("%s. tierd forgets which files and directories jobs worked with, and learns it again from new "
+                        "records", error.message)
+            with self._lock:
+                self._path.clear()
+                self._begin()
+            return error.problems
+        except OSError as error:
+            return str(error)
+        return ""
 
     def add(self, batches: Iterable[Batch]) -> None:
         """Add records or tallies in the order of each MDT's changelog. Records of tierd's own moves are ignored.
@@ -124,7 +147,7 @@ class ActivityTable:
         known.update([file.fid for file in tally.content.files])
 
     def mark(self, now: float) -> None:
-        """Begin a new period of recent activity every ``RECENT_SECONDS``. Call it in each cycle, before ``add``."""
+        """Begin a new period of recent activity every ``RECENT_SECONDS``."""
         with self._lock:
             if not 0 <= now - self._marked_at < RECENT_SECONDS:
                 self._marked_at = now
@@ -136,8 +159,8 @@ class ActivityTable:
         with self._lock:
             return self._movers.at_work(directory, since)
 
-    def forget_paths(self, renamed_until: float = 0.0) -> None:
-        """Drop all cached paths: after missed records, or after renames until a time, which another reader saw."""
+    def forget_paths(self, renamed_until: float) -> None:
+        """Drop all cached paths, after renames until a time, which another reader saw."""
         with self._lock:
             self._path.clear()
             self._path.renamed_until = renamed_until
@@ -148,48 +171,6 @@ class ActivityTable:
             found, self._known.shared_runs = self._known.shared_runs, []
             return found
 
-    def forget_directory(self, directory: str) -> None:
-        with self._lock:
-            known = self._known
-            numbers = known.counts.of_directory(directory)
-            for rows in known.listed(numbers).values():
-                known.forget(np.array(rows, np.int64))
-            known.counts.drop(numbers)
-
-    def reconcile(self, directory: str, found: Mapping[Fid, tuple[str, FileStatus]]) -> None:
-        """Correct the table by a scan of a directory. ``found`` has the name and status of its present files.
-
-        Missing files are removed, renamed files get their new names, and new files count for the job that was active
-        there last. Whether a file is open is unknown then; a move detects it. If none of the known files is left, the
-        directory may be another one with that name, and is removed from the table.
-        """
-        known = self._known
-        with self._lock:
-            every = known.counts.of_directory(directory)
-            files = known.files
-            listed = [row for rows in known.listed(every).values() for row in rows]
-            before = dict(zip(files.fids_of(np.array(listed, np.int64)), listed, strict=True))
-            if not len(every) or (before and not before.keys() & found.keys()):
-                self.forget_directory(directory)
-                return
-            for fid, row in before.items():
-                if fid in found:
-                    files.put_name(row, found[fid][0].encode("utf-8", "surrogateescape"))
-                    files.open_count[row] = 0
-                    known.shared.pop(fid, None)
-                else:
-                    known.forget(np.array([row]))
-            counts = known.counts
-            latest = max(every.tolist(), key=lambda number: (counts.last_time[number], counts.names(number)))
-            for fid, (name, status) in found.items():
-                if fid not in before:
-                    new = files.rows_of(fid_words([fid]))
-                    files.put(new, latest, counts.place[latest], created=True, created_at=status.mtime,
-                              closed_at=status.mtime)
-                    files.put_name(int(new[0]), name.encode("utf-8", "surrogateescape"))
-                    known.list_files(np.array([latest]), new)
-            known.settle()
-
     def places(self) -> list[str]:
         """All directories in the table, the most recently active first."""
         with self._lock:
@@ -197,21 +178,6 @@ class ActivityTable:
             numbers = np.flatnonzero(counts.in_table)
             newest = numbers[np.argsort(-counts.last_time[numbers], kind="stable")]
             return [counts.places.by_number[place] for place in dict.fromkeys(counts.place[newest].tolist())]
-
-    def files_by_sequence(self) -> dict[str, dict[int, tuple[Fid, str]]]:
-        """FID and name of one known file of each directory, for each sequence of FIDs in it."""
-        files, found = self._known.files, dict[str, dict[int, tuple[Fid, str]]]()
-        with self._lock:
-            rows = files.rows()
-            rows = rows[files.name_bytes[rows] > 0][::-1]
-            keys = np.column_stack((files.place[rows].astype(np.uint64), files.fids.keys[rows, 0]))
-            _, first = np.unique(keys, axis=0, return_index=True)
-            rows = rows[first]
-            for fid, place, name in zip(files.fids_of(rows), files.place[rows].tolist(), files.names_of(rows),
-                                        strict=True):
-                known = found.setdefault(self._known.counts.places.by_number[place], {})
-                known[fid.sequence] = fid, name.decode("utf-8", "surrogateescape")
-        return found
 
     def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
         """Activities of a job in directories where it was active since a time or has files open, most files first."""

@@ -8,8 +8,8 @@ Each tally covers the records after one index up to another, and is added only a
 * it begins after the position: an earlier tally is missing. It is dropped, and the reader reads again.
 
 An MDT without tallies, or whose reader reports a problem, is blind: tierd starts no new acts. Records that Lustre has
-dropped are a gap, after which tierd scans the known directories again. The leader acknowledges a tally only when its
-journal has the position; only then does the reader clear the changelog.
+dropped are a gap, after which the table begins again, empty. The leader acknowledges a tally only when its journal has
+the position; only then does the reader clear the changelog.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class TallySource:
         problems += self._problems()
         missing = [f"changelog of {mdt}: {why}" for mdt, whys in gaps.items() for why in whys]
         if missing:
-            raise MissingRecordsError("; ".join(missing), [mdt for mdt, whys in gaps.items() if whys], problems)
+            raise MissingRecordsError("; ".join(missing), problems)
         if problems:
             raise ChangelogError("; ".join(problems))
 

@@ -48,7 +48,7 @@ def state(of: ActivityTable) -> list[object]:
     """What the table knows, without the paths of runs on shared files: a rename may have changed these paths."""
     of.note_shared(Window(0.0, 9.0, {}, {job: NamespaceLoad(job, opens=100.0) for job in JOBS}))
     return [[of.of_job(job, 0.0) for job in JOBS], of.operations_of(JOBS), of.places(),
-            of.files_by_sequence(), of.shared_files, [replace(run, path="") for run in of.shared_runs()],
+            of.shared_files, [replace(run, path="") for run in of.shared_runs()],
             of.records_read, of.oldest_time,
             [of.other_mover_in(place, 0.0) for place in of.places()]]
 
