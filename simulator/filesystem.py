@@ -14,7 +14,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from lustre.changelog.record import RecordType
 from lustre.creation import ObjectCreation
 from lustre.errors import of_errno
 from lustre.fid import Fid
@@ -26,7 +25,6 @@ from simulator.costs import CALLER, CallCosts
 from simulator.engine import Steps
 from simulator.migration import Migration
 from simulator.network import NETWORK_SECONDS
-from simulator.servers.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode
 from simulator.servers.ost import Ost
@@ -275,19 +273,6 @@ class SimulatedFilesystem:
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         with self._cluster.lock:
             self._mdt(mdt).changelog.clear(index, self._cluster.now, reader)
-
-    def mark(self, mdt: str) -> Fid:
-        """Create a file on an MDT, rename, open, close and remove it; returns its FID."""
-        with self._cluster.lock:
-            target, time = self._mdt(mdt), self._cluster.epoch
-            log, fid = target.changelog, self._cluster.namespace.new_fid(target.index, 0)
-            actor = Actor("tierd.0", nid=self._cluster.clients[-1].settings.nid)
-            log.add(RecordType.CREATE, time, fid, actor, name="mark")
-            log.add(RecordType.RENAME, time, fid, actor, name="mark.renamed")
-            log.add(RecordType.OPEN, time, fid, actor, flags=FLAG_WRITE, open_mode=OPEN_MODE_BASE | FLAG_WRITE)
-            log.add(RecordType.CLOSE, time, fid, actor, flags=FLAG_WRITE)
-            log.add(RecordType.UNLINK, time, fid, actor, flags=1, name="mark.renamed")
-            return fid
 
     def _mdt(self, name: str) -> Mdt:
         found = next((mdt for mdt in self._cluster.mdts if mdt.short_name == name), None)

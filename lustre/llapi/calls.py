@@ -36,8 +36,6 @@ _GET_QUOTA, _GET_POOL_QUOTA = 0x800007, 0x80000F
 _LIMITS_AND_USE = 0x1 | 0x2
 """QIF_BLIMITS and QIF_SPACE. Without them, ``lfs quota`` prints the numbers in brackets, as inaccurate."""
 _PATH_BYTES = 4096
-_FNV_1A_64 = 2
-"""Hash of names over the stripes of a directory, which all releases know (``lmv_hash_type``)."""
 
 
 class Library:
@@ -124,10 +122,6 @@ class Library:
         index = ctypes.c_int(-1)
         self.ask("llapi_get_mdt_index_by_fid", on_mount, byref(struct_of(fid)), byref(index), path=str(fid))
         return index.value
-
-    def make_directory(self, path: str, mdt_index: int) -> None:
-        """Make a directory with one stripe on an MDT, accessible only to its owner, like ``lfs mkdir -i``."""
-        self.ask("llapi_dir_create_pool", os.fsencode(path), 0o700, mdt_index, 1, _FNV_1A_64, None, path=path)
 
     def lease(self, descriptor: int) -> None:
         self.ask("llapi_lease_acquire", descriptor, _READ_LEASE)

@@ -64,7 +64,6 @@ SYMBOLS = tuple(
         ("llapi_open_by_fid_at", c_int, (c_int, _FID, c_int), "2.16"),
         ("llapi_file_fget_mdtidx", c_int, (c_int, POINTER(c_int))),
         ("llapi_get_mdt_index_by_fid", c_int, (c_int, _FID, POINTER(c_int))),
-        ("llapi_dir_create_pool", c_int, (c_char_p, c_int, c_int, c_int, c_int, c_char_p)),
         ("llapi_lease_acquire", c_int, (c_int, c_int)),
         ("llapi_lease_check", c_int, (c_int,)),
         ("llapi_get_data_version", c_int, (c_int, POINTER(c_uint64), c_uint64)),

@@ -10,9 +10,7 @@ import pytest
 from lustre.changelog.record import Record, RecordType, decode
 from tests.acceptance.site import Site, long_ago
 from tierd.act.movers.moves import Move, Mover, MoveResult
-from tierd.daemon.process import mounted_marks
 from tierd.sense import parameters
-from tierd.sense.changelogs.recording import MARK_TYPES
 
 LONGEST = 1_000_000
 
@@ -68,17 +66,6 @@ def test_records_of_what_was_just_done(site: Site, mdt: int) -> None:
     assert [record.target for record in created] == [fid]
     assert [(record.source, record.source_name) for record in renamed] == [(fid, b"a")]
     assert abs(created[0].time - time.time()) < 300
-
-
-def test_a_test_record_of_tierd_arrives_and_leaves_nothing_behind(site: Site, mdt: int) -> None:
-    """``tierd.sense.changelogs.recording`` takes a mark that does not come by for a changelog that was cut off."""
-    name, folder = f"MDT{mdt:04x}", site.directory(f"marks-{mdt}")
-    before = last_index(site, name)
-    fid = mounted_marks(site.library, folder)(name)
-    time.sleep(1)
-    kinds = {record.type for record in records(site, name, before) if fid in (record.target, record.source)}
-    assert kinds >= MARK_TYPES, "or the mask leaves them out: see docs/quickstart.md"
-    assert [place for place in folder.rglob("*") if not place.is_dir()] == []
 
 
 def test_what_changelog_users_say_is_what_can_be_read(site: Site, mdt: int) -> None:

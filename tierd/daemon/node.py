@@ -20,7 +20,6 @@ from tierd.daemon.users import name_of
 from tierd.model import DirectoryActivity, SiteFacts, Window
 from tierd.refusal import Refusal
 from tierd.sense.changelogs.follow import ClearChangelog
-from tierd.sense.changelogs.recording import MakeMark
 from tierd.sense.facts import JobNodes
 from tierd.sense.nodes import ClientPoller, DiskPoller
 from tierd.sense.prometheus_history import LearnedHistory
@@ -50,8 +49,6 @@ class Node:
     site_facts: Callable[[], SiteFacts] = SiteFacts
     unnamed: Callable[[], str] = str
     """Why jobs have no names; "" if they have."""
-    mark: MakeMark | None = None
-    """Makes a file on an MDT whose records must appear in its changelog."""
     executor: Executor | None = None
     """Runs several file system requests at the same time. The service shuts it down."""
     user_name: Callable[[int], str] = name_of

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 from httpserver.config import WebConfigFile
 from lustre import mounts
 from lustre.creation import LocalObjectCreation
-from lustre.llapi import directories
 from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem, mdts_of, oldest_release, with_fileset
 from lustre.mounts import Mount
@@ -41,7 +40,6 @@ from tierd.daemon.service import Service
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier, extended_start, heartbeat
 from tierd.model import SiteFacts
 from tierd.sense import nodes
-from tierd.sense.changelogs.recording import MarkWriter
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import THIS_NODE, metadata_spaces, own_nids, why_jobs_are_unnamed
 from tierd.sense.sources import counter_source
@@ -92,7 +90,6 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
         clients=nodes.ClientPoller(clients, clock), disks=nodes.DiskPoller(servers, clock),
         own_nids=lambda: own_nids(tree),
         site_facts=lambda: SiteFacts(metadata_spaces(tree, mount.fsname), oldest_release(tree, mount.fsname)),
-        mark=mounted_marks(library, claim_folder(mount, settings.claim).path),
         unnamed=lambda: why_jobs_are_unnamed(tree),
         executor=ThreadPoolExecutor(REQUESTS_AT_ONCE, "tierd-request", name_thread_as_process),
         creation=LocalObjectCreation(tree, mount.fsname), subdirectory=seen.subdirectory)
@@ -108,16 +105,6 @@ def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigF
 
 MakeCandidate = Callable[[Settings, SystemClock], "Candidate | None"]
 MakeService = Callable[[Settings, SystemClock, WebConfigFile | None, "Candidate | None"], Service]
-
-
-def mounted_marks(library: Library, folder: Path) -> MarkWriter:
-    """The writer of changelog marks in the folder of the claim."""
-    def mdt_of(place: Path) -> int:
-        with directories.opened(str(place)) as descriptor:
-            return library.mdt_index(descriptor)
-
-    return MarkWriter(folder, mdt_of, lambda place, index: library.make_directory(str(place), index),
-                        lambda place: library.path_fid(str(place)), os.uname().nodename)
 
 
 log = logging.getLogger("tierd.daemon")

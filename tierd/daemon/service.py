@@ -143,7 +143,6 @@ class Service:
         self.sources = Sources(SourceParts(
             settings=settings, filesystem=node.filesystem, read=node.read, mdts=node.mdts,
             positions=self.journal.positions(), clock=node.clock, environment=os.environ,
-            mark=None if dry_run else node.mark, marks_allowed=lambda: node.claim.generation > 0,
             inbox=self._cluster.tally_inbox(settings) if self._cluster is not None else None))
         self._closing.callback(self.sources.close)
         self._closing.callback(node.claim.release)
@@ -347,7 +346,7 @@ class Service:
         """What a long step of :meth:`take_in_records` waits for."""
         return self.sources.timed_calls.under_way() or (
             f"{self.daemon.table.records_read:,} records were read, and no changelog is being waited for: "
-            "tierd looks up paths of directories, or lists directories again, slowly")
+            "tierd looks up paths of directories slowly")
 
     def _gather_facts(self) -> None:
         if self.activities.concurrent:

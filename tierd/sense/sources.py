@@ -16,7 +16,7 @@ from tierd.integrations.registry import started
 from tierd.model import DirectoryActivity
 from tierd.sense import parameters
 from tierd.sense.changelogs.follow import Follower, TimedCalls
-from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
+from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.changelogs.table import Batch
 from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
 from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, dns_resolver
@@ -98,9 +98,6 @@ class SourceParts:
     """Last changelog record read, by MDT."""
     clock: Clock
     environment: Mapping[str, str]
-    mark: MakeMark | None = None
-    """Makes a file on an MDT whose records must appear."""
-    marks_allowed: Callable[[], bool] = lambda: True
     inbox: TallyInbox | None = None
     """Where the tallies of readers on other nodes arrive; None if changelogs are read here."""
 
@@ -136,8 +133,8 @@ class Sources:
     def _open_changelogs(self, parts: SourceParts) -> RecordingCheck | None:
         """Begin to follow changelogs, tallies or directories. Returns the check that MDTs record, if there is one."""
         sense, reader, clock = parts.settings.sense, parts.settings.reader, parts.clock
+        recording = RecordingCheck(parts.filesystem.fsname, sense.readers, clock)
         if parts.inbox is not None:
-            recording = RecordingCheck(parts.filesystem.fsname, sense.readers, clock)
             self.follower = TallySource(
                 parts.inbox, {mdt: parts.positions.get(mdt, 0) for mdt in parts.mdts}, clock,
                 max(MIN_BLIND_SECONDS, BLIND_WINDOWS * reader.window_seconds), recording)
@@ -147,8 +144,6 @@ class Sources:
             self.follower = WatchedDirectories(self._watcher, parts.filesystem, parts.settings.filesystem.mount,
                                                sense.watch, lambda: self.counters.jobs)
             return None
-        recording = RecordingCheck(parts.filesystem.fsname, sense.readers, clock,
-                                   parts.mark and self.timed_calls.marking(parts.mark), parts.marks_allowed)
         self.follower = Follower(self.timed_calls.reading(parts.filesystem.changelog), parts.mdts, clock,
                                  parts.positions, recording=recording)
         return recording

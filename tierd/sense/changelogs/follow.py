@@ -9,10 +9,10 @@ read, :data:`LATE_SECONDS` after a record behind it was seen. Nothing waits for 
 A lost record may never have existed. An MDT that cannot write a record, or that ends before the record is on disk, does
 not use its number again.
 
-If an MDT is down, calls that read or clear its changelog or make a mark return only when it is back. Each such call
-runs in its own thread with a limited wait, so that the other MDTs and the cycle continue. An MDT gets no second call
-before the first has returned: there is at most one thread for each MDT. The result of a call that returned late goes
-to the next caller with the same question.
+If an MDT is down, calls that read or clear its changelog return only when it is back. Each such call runs in its own
+thread with a limited wait, so that the other MDTs and the cycle continue. An MDT gets no second call before the first
+has returned: there is at most one thread for each MDT. The result of a call that returned late goes to the next caller
+with the same question.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 from tierd.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.sense.changelogs.packed import Records, packed_pieces
-from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
+from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.http_client import summary_of_errors
 from tierd.text import utc_text
 
@@ -127,7 +127,7 @@ class Follower:
             at_its_end = yield from self._of(mdt, problems)
             some = mdt in self._later and self._positions[mdt] != before
             if self.recording is not None and (at_its_end or some):
-                self._judge(mdt, before, self.recording, complete=at_its_end)
+                self._judge(mdt, before, self.recording)
         gaps, self._missed = self._missed, defaultdict(list)
         lost = {mdt: why for (mdt, by), why in sorted(self._lost.items())}  # one sentence for each MDT
         problems += [f"changelog of {mdt}: {why}" for mdt, why in lost.items()]
@@ -137,9 +137,9 @@ class Follower:
         if problems:
             raise ChangelogError("; ".join(problems))
 
-    def _judge(self, mdt: str, before: int, recording: RecordingCheck, *, complete: bool) -> None:
+    def _judge(self, mdt: str, before: int, recording: RecordingCheck) -> None:
         """Check an MDT that could be read, and apply the verdict."""
-        verdict = recording.check(mdt, before, self._positions[mdt], complete=complete)
+        verdict = recording.check(mdt, before, self._positions[mdt])
         if verdict.problem:
             self.mark_lost(mdt, verdict.problem, "recording")
         else:
@@ -206,7 +206,7 @@ class Follower:
             if at > begin:
                 part = records.at(slice(begin, at)) if gaps else records
                 self._positions[mdt] = part.last_index
-                yield part if self.recording is None else self.recording.without_marks(mdt, part)
+                yield part
                 begin = at
             if at < len(records):
                 behind = int(indexes[at])
@@ -239,14 +239,14 @@ class TimedCalls:
         self._executor = DaemonExecutor("tierd-changelog")
         self._calls: dict[str, _Call] = {}
 
-    def __call__(self, mdt: str, doing: str, ask: Callable[[], Answer], late_counts: bool = True) -> Answer:
+    def __call__(self, mdt: str, doing: str, ask: Callable[[], Answer]) -> Answer:
         """The result of ``ask``. Raises the error of ``ask``. ``doing`` describes the call, for people too.
 
         Raises TimeoutError if this call, or the previous call to this MDT, has not returned in time. The result of a
         call that returns late goes to the next caller that does the same, or is dropped.
         """
         call = self._calls.get(mdt)
-        if call is not None and (call.doing != doing or not late_counts):
+        if call is not None and call.doing != doing:
             if not call.answer.done():
                 raise self._timeout(call)
             call = None
@@ -276,10 +276,6 @@ class TimedCalls:
         """``clear`` with this limit. An MDT is cleared for one reader."""
         return lambda mdt, reader, index: self(mdt, f"clearing the records up to {index}",
                                                lambda: clear(mdt, reader, index))
-
-    def marking(self, mark: MakeMark) -> MakeMark:
-        """``mark`` with this limit. The result of a mark that returns late is dropped."""
-        return lambda mdt: self(mdt, "creating a test file", lambda: mark(mdt), late_counts=False)
 
 
 CLEAR_AGAIN_SECONDS = 10.0

@@ -1,9 +1,4 @@
-"""Whether an MDT still records for tierd, by its parameters and by test records."""
-
-import os
-from contextlib import suppress
-from pathlib import Path
-from types import SimpleNamespace
+"""Whether an MDT still records for tierd, by its parameters."""
 
 import pytest
 from hypothesis import given
@@ -13,10 +8,9 @@ from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog import QUICK_START_MASK, Actor, Changelog
 from tests.tierd.sense.changelogs.test_follow import drained
-from tierd.daemon.process import mounted_marks
 from tierd.sense.changelogs import recording
 from tierd.sense.changelogs.follow import Follower
-from tierd.sense.changelogs.recording import MarkWriter, RecordingCheck
+from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.readings import ChangelogState
 
 REGISTER = "lctl --device l-MDT0000 changelog_register"
@@ -26,15 +20,12 @@ SET_MASK = "lctl set_param -P mdd.l-MDT0000.changelog_mask='+CREAT"
 class Site:
     """One MDT, what is seen of it, and who follows it."""
 
-    def __init__(self, shown: bool, reader: str = "cl1", marks_allowed: bool = True, mask_shown: bool = True) -> None:
+    def __init__(self, shown: bool = True, reader: str = "cl1") -> None:
         self.log = Changelog()
         self.time = 1000.0
-        self.shown, self.mask_shown = shown, shown and mask_shown
-        self.marks = 0
-        self.refused = False
+        self.shown = shown
         self.readers = {"MDT0000": reader} if reader else {}
-        self.recording = RecordingCheck("l", self.readers, self, None if self.mask_shown else self.mark,
-                                        lambda: marks_allowed)
+        self.recording = RecordingCheck("l", self.readers, self)
         self.follower = Follower(lambda _, after: self.log.read(after, self.time), ["MDT0000"], self,
                                  recording=self.recording)
 
@@ -43,15 +34,6 @@ class Site:
 
     def wait(self, seconds: float) -> bool:
         return False
-
-    def mark(self, _: str) -> Fid:
-        self.marks += 1
-        if self.refused:
-            raise OSError(30, os.strerror(30), "/mnt/l/.tierd")
-        fid = Fid(9, self.marks)
-        for kind in (RecordType.CREATE, RecordType.RENAME, RecordType.OPEN, RecordType.CLOSE, RecordType.UNLINK):
-            self.log.add(kind, self.time, fid, Actor("tierd.0"), flags=2)
-        return fid
 
     def work(self, files: int = 3) -> None:
         for number in range(files):
@@ -62,8 +44,7 @@ class Site:
         if self.shown:
             users = frozenset(self.log.users)
             mask = frozenset(kind.label for kind in self.log.mask)
-            self.recording.set_states({"l-MDT0000": ChangelogState(self.log.last_index, users,
-                                                                mask if self.mask_shown else None)})
+            self.recording.set_states({"l-MDT0000": ChangelogState(self.log.last_index, users, mask)})
         return drained(self.follower)
 
     def within(self, cycles: int) -> str:
@@ -71,19 +52,18 @@ class Site:
         return next(filter(None, (self.cycle()[1] for _ in range(cycles))), "")
 
 
-@pytest.fixture(params=[True, False], ids=["shown", "marked"])
-def site(request: pytest.FixtureRequest) -> Site:
-    at = Site(request.param, reader="cl1" if request.param else "")
+@pytest.fixture
+def site() -> Site:
+    at = Site()
     for _ in range(4):
         at.work()
         assert at.cycle()[1] == ""
     return at
 
 
-def test_a_quiet_mdt_is_not_trouble_and_its_marks_are_not_activity(site: Site) -> None:
+def test_a_quiet_mdt_is_not_trouble(site: Site) -> None:
     for _ in range(30):
         assert site.cycle() == ([], "")
-    assert site.marks <= (0 if site.shown else 30 * 5 / recording.MARK_SECONDS + 2)
     assert site.recording.note() == ""
 
 
@@ -91,7 +71,6 @@ def test_a_deregistered_user_is_reported_until_another_registers_and_then_as_a_g
     site.log.deregister()
     said = site.within(6)
     assert REGISTER in said
-    assert site.shown or SET_MASK in said
     assert site.cycle()[1], "for as long as it lasts"
     site.log.register()
     site.readers.clear()  # the configuration names the new one, or none
@@ -115,19 +94,6 @@ def test_a_mask_without_what_is_needed_is_named(site: Site, kind: RecordType) ->
 def test_a_mask_may_leave_out_types_that_are_not_needed(site: Site) -> None:
     site.log.set_mask(QUICK_START_MASK - {RecordType.OPEN, RecordType.HSM, RecordType.MTIME})
     assert site.within(12) == ""
-
-
-def test_a_mark_shows_recording_if_the_mask_is_hidden() -> None:
-    site = Site(shown=True, mask_shown=False)
-    for _ in range(30):
-        site.work()
-        assert site.cycle()[1] == ""
-    assert site.marks == 1
-    site.log.set_mask(QUICK_START_MASK - {RecordType.CLOSE})
-    site.time += recording.MARK_SECONDS_FOR_MASK
-    assert "its mask leaves out CLOSE: " in site.within(6)
-    site.log.set_mask(QUICK_START_MASK)
-    assert "records are missing" in " ".join(site.cycle()[1] for _ in range(8))
 
 
 def test_a_user_replaced_between_two_checks_may_have_left_a_gap() -> None:
@@ -180,16 +146,6 @@ def test_a_read_that_takes_long_is_reported_with_what_is_to_be_read() -> None:
                                          "read, of 33,913 that its users have not cleared")
 
 
-def test_a_mark_behind_a_late_record_is_not_taken_for_a_masked_one() -> None:
-    site = Site(shown=False, reader="")
-    assert site.cycle()[1] == ""
-    assert site.marks == 1
-    site.log.late_every, site.log.late_seconds = 3, 6.0
-    assert [site.cycle() for _ in range(2)] == [([], ""), ([], "")]
-    site.work()
-    assert site.within(5) == ""
-
-
 def test_a_mask_is_noticed_on_an_mdt_whose_reads_all_end_at_a_late_record() -> None:
     site = Site(shown=True)
     site.work(50)
@@ -228,20 +184,12 @@ def test_an_index_from_before_the_counters_went_away_shows_no_restart() -> None:
 
 
 def test_the_status_names_mdts_whose_recording_cannot_be_checked() -> None:
-    site = Site(shown=False, reader="", marks_allowed=False)
+    site = Site(shown=False, reader="")
     assert site.cycle() == ([], "")
-    assert site.recording.note() == ("whether MDT0000 still records is not known: its changelog_users cannot be read, "
-                                     "and tierd may not create a test file")
+    assert site.recording.note() == ("whether MDT0000 still records is not known: its changelog_users cannot be read")
     site.work()
     site.cycle()
     assert site.recording.note() == ""
-
-
-def test_a_mark_that_cannot_be_made_is_no_proof_of_anything() -> None:
-    site = Site(shown=False, reader="")
-    site.refused = True
-    assert site.within(10) == ""
-    assert "Read-only file system" in site.recording.note()
 
 
 @given(st.lists(st.integers(0, 4), max_size=40))
@@ -251,42 +199,3 @@ def test_an_mdt_at_work_is_never_called_silent(work: list[int]) -> None:
         for files in work:
             site.work(files)
             assert site.cycle()[1] == ""
-
-
-def test_a_mark_on_a_mounted_file_system_leaves_nothing_behind(tmp_path: Path) -> None:
-    made: list[tuple[Path, int]] = []
-
-    def make(place: Path, index: int) -> None:
-        made.append((place, index))
-        place.mkdir()
-
-    marks = MarkWriter(tmp_path / ".tierd", lambda place: int(place.name == "MDT0001"), make,
-                         lambda place: Fid(1, place.lstat().st_ino), "host-7")
-    assert marks("MDT0000") != Fid(0, 0)
-    (tmp_path / ".tierd/mark-host-7").touch()  # broken off
-    marks("MDT0000")
-    assert os.listdir(tmp_path / ".tierd") == []
-    marks("MDT0001")
-    marks("MDT0001")
-    assert made == [(tmp_path / ".tierd/MDT0001", 1)]
-    assert os.listdir(tmp_path / ".tierd/MDT0001") == []
-    with pytest.raises(OSError, match="is not on MDT0002: remove it"):
-        marks("MDT0002")
-
-
-def test_a_mark_that_a_kill_broke_off_is_removed_by_the_next_process(tmp_path: Path,
-                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = [True]
-
-    def path_fid(place: str) -> Fid:
-        if killed.pop():
-            raise KeyboardInterrupt
-        return Fid(1, os.lstat(place).st_ino)
-
-    library = SimpleNamespace(mdt_index=lambda _: 0, make_directory=None, path_fid=path_fid)
-    for process in (7, 8):
-        monkeypatch.setattr(os, "getpid", lambda process=process: process)
-        with suppress(KeyboardInterrupt):
-            mounted_marks(library, tmp_path / ".tierd")("MDT0000")  # type: ignore[arg-type]
-        killed.append(False)
-    assert os.listdir(tmp_path / ".tierd") == []
