@@ -67,7 +67,7 @@ ABOUT = answers.AboutAnswer(
                                              answers.RateRow(DIRECTORY, 0.0, 0.0, 0.0, 0.0)), all_beside=70,
     cases=(CASE, KEPT), users={EVIL: "bob (2)", STREAM: "alice (1)"})
 RATES = answers.RatesAnswer(
-    since=NOW - 3600, until=NOW, step_seconds=60, source="journal", problem="Prometheus gives no history: <timeout>",
+    since=NOW - 3600, until=NOW, step_seconds=60,
     points=tuple((NOW - 3540 + 60 * n, 2e6 * (n % 7), 44e6 + 4e5 * n, 50.0 + n, 20.0) for n in range(60)
                  if not 20 < n < 26))
 LIST = answers.ListAnswer(

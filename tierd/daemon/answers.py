@@ -549,10 +549,6 @@ class RatesAnswer(Struct, frozen=True, kw_only=True):
     """Time between two points, and the time over which each is the mean. A curve has a gap where points are missing."""
     points: tuple[tuple[float, float, float, float, float], ...]
     """Time, and the rates in the order of :class:`RateRow`; oldest first."""
-    source: str
-    """``Prometheus`` or ``journal``."""
-    problem: str = ""
-    """Why Prometheus was not used though it is configured."""
 
 
 class MomentAnswer(Struct, frozen=True, kw_only=True):

@@ -1,8 +1,6 @@
 """The requests of tierctl and of the web page that read.
 
-They use the published status and the journal. They wait for no activity and do not ask the file system. Where
-Prometheus is the source of counters, it is asked about one target or job first: in the thread of the request, with a
-short limit, and its answer is used again for a while, because pages ask with each new status.
+They use the published status and the journal. They wait for no activity and do not ask the file system.
 """
 
 from __future__ import annotations
@@ -32,12 +30,11 @@ from tierd.decide.plans import Plan
 from tierd.loads import Loads
 from tierd.model import UNSEEN, Finding, Window
 from tierd.policies.registry import has_victim
-from tierd.rates import Point, Rates, mean_rates
+from tierd.rates import Rates, mean_rates
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.exposition import LONGEST_LABEL_BYTES
 from tierd.sense.freshness import SourceAge
-from tierd.sense.http_client import SourceError
 from tierd.structs import MessageRow, Struct
 from tierd.text import quoted
 
@@ -148,11 +145,8 @@ MAX_SECONDS = max(KEPT_SECONDS.values())
 MAX_TIME = 1e11
 FRESH_SECONDS = 20.0
 """Time for which an answer is used again."""
-MAX_ANSWERS, MAX_QUESTIONS = 64, 2
-"""Answers that are kept, and questions to Prometheus at a time: each holds a connection of the port."""
-
-AskRates = Callable[[str, str, float, float, int], list[Point]]
-"""Points of a kind and a name, since a time until another, with a step in seconds. Raises SourceError."""
+MAX_ANSWERS = 64
+"""Answers that are kept."""
 
 
 class ReadingRequests:
@@ -161,7 +155,7 @@ class ReadingRequests:
     def __init__(self, published: Callable[[], StatusSnapshot], daemon: Daemon, reader: JournalReader,
                  users: UserNames, *, waiting_orders: Callable[[], int],
                  sources: Callable[[], Sequence[SourceAge]], activities: Callable[[], Sequence[Activity]],
-                 previews: Previews, tallies: TallySource | None, prometheus: AskRates | None) -> None:
+                 previews: Previews, tallies: TallySource | None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself.
 
         ``prometheus`` is asked for the rates of one target or job; None where it is not the source of counters.
@@ -169,8 +163,7 @@ class ReadingRequests:
         self._published, self._daemon, self.reader, self.users = published, daemon, reader, users.names
         self._gate, self._settings, self._clock = daemon.parts.gate, daemon.parts.settings, daemon.parts.node.clock
         self._waiting_orders, self._sources, self._activities = waiting_orders, sources, activities
-        self._previews, self._tallies, self.prometheus = previews, tallies, prometheus
-        self._asking = threading.BoundedSemaphore(MAX_QUESTIONS)
+        self._previews, self._tallies = previews, tallies
         self._known = lru_cache(MAX_ANSWERS)(self._made)  # of this object: a cache of the class would keep it for ever
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: self.status(), "findings": lambda _: self._findings(), "top": self._top,
@@ -493,29 +486,11 @@ class ReadingRequests:
 
     def _made(self, kind: str, name: str, seconds: float, until: float, _: int) -> answers.RatesAnswer:
         """The answer within one span of :data:`FRESH_SECONDS`, whose number is the last argument."""
-        now, source, points = self._clock.now(), "journal", list[Point]()
+        now = self._clock.now()
         until = until or now
         since = until - seconds
-        step, problem = step_of(now - since), ""
-        if self.prometheus is not None:
-            ask = self.prometheus
-            points, problem = self._asked(lambda: ask(kind, name, since, until, step))
-            source = "journal" if problem else "Prometheus"
-        if source == "journal":
-            points = self.reader.rates.of_name(kind, name, since, until, now)
-        return answers.RatesAnswer(since=since, until=until, step_seconds=step, points=tuple(points), source=source,
-                                   problem=problem)
-
-    def _asked(self, question: Callable[[], list[Point]]) -> tuple[list[Point], str]:
-        """What Prometheus answers, or why it does not."""
-        if not self._asking.acquire(blocking=False):  # a thread of the port must not wait for others
-            return [], "Prometheus is still answering earlier queries"
-        try:
-            return question(), ""
-        except SourceError as error:
-            return [], f"Prometheus gives no history: {error}"
-        finally:
-            self._asking.release()
+        return answers.RatesAnswer(since=since, until=until, step_seconds=step_of(now - since),
+                                   points=tuple(self.reader.rates.of_name(kind, name, since, until, now)))
 
 
 def listed_rows(rows: Iterable[Row], request: Request, filters: Mapping[str, Mapping[str, Callable[[Row], object]]],

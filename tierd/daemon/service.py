@@ -214,7 +214,7 @@ class Service:
         view = self.reading = ReadingRequests(
             lambda: self._view, daemon, reader, self._users, waiting_orders=self._inbox.__len__,
             sources=self.sources.ages, activities=lambda: self.activities.all, previews=previews,
-            tallies=self._tallies, prometheus=self.sources.rates)
+            tallies=self._tallies)
         self._changing = ChangingRequests(view, daemon, self._inbox, publish=self._publish, resumed=self._wake_acts)
         self._requests = {
             **view.requests, **self._changing.requests,

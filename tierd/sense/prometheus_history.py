@@ -1,9 +1,8 @@
-"""Past throughput from Prometheus: of jobs before a start, and of one target or job for a page.
+"""The throughput of jobs before a start, from Prometheus: read once, so that tierd need not measure it first.
 
-The usual throughput of jobs is read once after a start, so that tierd need not measure it first. These queries use the
-recording rules of ``alerts/rules/interference.yml``: bytes and bulk operations of each active job on each target, in
-windows of two minutes. An incomplete history is not used: a job missing from it would look as if it had not run. The
-number of jobs and points, the size of an answer and the total time are limited.
+The queries use the recording rules of ``alerts/rules/interference.yml``: bytes and bulk operations of each active job
+on each target, in windows of two minutes. An incomplete history is not used: a job missing from it would look as if it
+had not run. The number of jobs and points, the size of an answer and the total time are limited.
 """
 
 from __future__ import annotations
@@ -12,12 +11,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from tierd.act.journal.rates import TARGETS
 from tierd.model import JobLoad, Window
-from tierd.rates import COLUMNS, Point
 from tierd.sense.exposition import JOBID
-from tierd.sense.prometheus import QueryApi, Series, quoted
-from tierd.text import short_name
+from tierd.sense.prometheus import QueryApi, Series
 
 BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"
 RATE_SECONDS = 120.0
@@ -111,40 +107,3 @@ def windows(found: dict[tuple[float, str, str], list[float]]) -> list[Window]:
             at[time][target, job] = JobLoad(target, job, write_bytes=moved * RATE_SECONDS,
                                             writes=operations * RATE_SECONDS)
     return [Window(time - RATE_SECONDS, time, at[time], {}) for time in sorted(at)]
-
-
-ANSWER_SECONDS = 5.0
-"""Limit of the time for an answer: a choice. Without it the journal has the history."""
-_OF_TARGET = {"read_bytes": ("lustre_ost_read_bytes_total", ""), "write_bytes": ("lustre_ost_write_bytes_total", ""),
-              "operations": ("lustre_ost_operations_total", 'operation=~"read|write"'),
-              "metadata_operations": ("lustre_mdt_operations_total", "")}
-_OF_JOB = {"read_bytes": ("lustre_job_read_bytes_total", 'target=~"OST.*"'),
-           "write_bytes": ("lustre_job_write_bytes_total", 'target=~"OST.*"'),
-           "operations": ("lustre_job_operations_total", 'target=~"OST.*"'),
-           "metadata_operations": ("lustre_job_operations_total", 'target=~"MDT.*",operation!~"read|write"')}
-"""Family of each column, and more matchers."""
-
-
-def past_rates(api: QueryApi, kind: str, name: str, since: float, until: float, step: int) -> list[Point]:
-    """Throughput of one target or job over time, oldest first; none if its series are not there. Raises SourceError."""
-    found: dict[float, list[float]] = defaultdict(lambda: [0.0] * len(COLUMNS))
-    try:
-        for series in api.over(_rate_query(api, kind, name, step), since, until, step):
-            column = COLUMNS.index(series.labels.get("column", ""))
-            for at, value in series.points:
-                found[at][column] = value
-    except ValueError as error:
-        raise api.error(f"invalid data: {error}") from error
-    return [(at, *numbers) for at, numbers in sorted(found.items())]  # type: ignore[misc]
-
-
-def _rate_query(api: QueryApi, kind: str, name: str, step: int) -> str:
-    """The query of all columns: one series each, with its name as a label."""
-    families, label, value = ((_OF_TARGET, "target", short_name(name)) if kind == TARGETS else (_OF_JOB, JOBID, name))
-    window = f"[{max(step, round(2 * api.settings.lookback_seconds))}s]"
-    common = f"fs={quoted(api.fsname)},{label}={quoted(value)}"
-    if api.settings.matchers:
-        common += f",{api.settings.matchers}"
-    return " or ".join(
-        f'label_replace(sum(rate({family}{{{common}{"," * bool(more)}{more}}}{window})),"column","{column}","","")'
-        for column, (family, more) in families.items())

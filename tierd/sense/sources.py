@@ -24,7 +24,7 @@ from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceAge
 from tierd.sense.http_client import HttpClient
 from tierd.sense.prometheus import PrometheusCounters, QueryApi
-from tierd.sense.prometheus_history import ANSWER_SECONDS, LEARN_TIMEOUT_SECONDS, learned_history, past_rates
+from tierd.sense.prometheus_history import LEARN_TIMEOUT_SECONDS, learned_history
 from tierd.sense.readings import Reading, of_filesystem
 from tierd.sense.watched import WatchedDirectories, Watcher
 
@@ -115,10 +115,9 @@ class Sources:
             counter_source_name(sense), lambda: self._noted(of_filesystem(read(), fsname)), parts.clock,
             sense.stale_seconds, skew_seconds=sense.skew_seconds,
             note=(lambda: read.problem) if isinstance(read, ExporterReadings) else str)
-        about = partial(query_api, sense, fsname, parts.clock, parts.environment)
-        self.history = (partial(learned_history, about(LEARN_TIMEOUT_SECONDS))
+        self.history = (partial(learned_history, query_api(sense, fsname, parts.clock, parts.environment,
+                                                           LEARN_TIMEOUT_SECONDS))
                         if sense.prometheus.url and sense.prometheus.learn_seconds else None)
-        self.rates = partial(past_rates, about(ANSWER_SECONDS)) if sense.prometheus.url else None
         self._watcher: Watcher | None = None
         self.timed_calls = TimedCalls(parts.clock)
         """Calls to MDTs, with a limited wait."""

@@ -9,16 +9,13 @@ from tests.operation.page_answers import ABOUT, EVIL, RATES
 from tests.tierd.port import Port
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site
-from tierd.act.journal.rates import JOBS
 from tierd.acts import ActKind
 from tierd.daemon.answers import AboutAnswer, JobRow, ListAnswer, MomentAnswer, RatesAnswer, to_json
 from tierd.daemon.client import ControlError
-from tierd.daemon.requests import FRESH_SECONDS, listed_rows
+from tierd.daemon.requests import listed_rows
 from tierd.daemon.status import action_answer
 from tierd.decide.plans import FlashSettings, flash_first
 from tierd.model import Action
-from tierd.rates import Point
-from tierd.sense.http_client import SourceError
 
 
 def listed(site: Site, of: str, **wanted: str) -> list[str]:
@@ -128,13 +125,12 @@ def test_hostile_names_are_links_that_find_them(port: Port) -> None:
 def test_a_page_shows_values_without_a_script(port: Port) -> None:
     body = port.request("/job/a?range=6h")[1]
     assert {"request": "rates", "job": "a", "seconds": 21600} in port.asked
-    assert "Prometheus gives no history: &lt;timeout&gt;. The curves are those of the journal." in body
     assert body.count("<tr>") > 12
     assert "UTC: read 3.0 MB/s, written 44.6 MB/s</title>" in body
     assert 'aria-current="true">6h</a>' in body
     assert "60 MB/s</text>" in body
     assert "10:40</text>" in body
-    port.answers["rates"] = to_json(RATES.replaced(points=(), problem=""))
+    port.answers["rates"] = to_json(RATES.replaced(points=()))
     assert "Nothing is recorded of this range" in port.request("/job/a")[1]
     port.answers["about"] = to_json(ABOUT.replaced(job=None, beside=(), all_beside=0, cases=()))
     assert "Not active now." in port.request("/job/a")[1]
@@ -164,7 +160,7 @@ def rates(site: Site, **wanted: object) -> RatesAnswer:
 def test_what_jobs_and_targets_did_is_recorded(site: Site) -> None:
     site.run(until=400)
     stream = rates(site, job=STREAM.job_id, seconds=3600)
-    assert (stream.source, stream.step_seconds, stream.problem) == ("journal", 60, "")
+    assert stream.step_seconds == 60
     assert 5 <= len(stream.points) <= 7
     assert all(write > 20e6 and not read for _, read, write, *_ in stream.points[1:])
     noise = rates(site, job=NOISE.job_id).points[-1]
@@ -202,31 +198,6 @@ def test_after_the_clock_was_set_back_curves_go_on(site: Site) -> None:
 def test_a_wrong_question_is_answered_clearly(site: Site, wanted: dict[str, object], words: str) -> None:
     with pytest.raises(ControlError, match=words):
         rates(site, **wanted)
-
-
-def test_prometheus_is_asked_first_and_not_at_each_status_and_the_journal_answers_if_it_does_not(site: Site) -> None:
-    asked: list[tuple[object, ...]] = []
-    answers: list[Point | str] = [(1.0, 2.0, 3.0, 4.0, 5.0), (2.0, 2.0, 3.0, 4.0, 5.0), "http://p:9090: no answer"]
-
-    def prometheus(*question: object) -> list[Point]:
-        asked.append(question)
-        answer = answers.pop(0)
-        if isinstance(answer, str):
-            raise SourceError(answer)
-        return [answer]
-
-    site.service.reading.prometheus = prometheus
-    for _ in range(2):
-        found = rates(site, job="a", seconds=86400)
-        assert (found.source, found.points) == ("Prometheus", ((1.0, 2.0, 3.0, 4.0, 5.0),))
-    ((series, name, _, _, step),) = asked
-    assert (series, name, step) == (JOBS, "a", 300)
-    site.cluster.advance(FRESH_SECONDS + 1)
-    assert rates(site, job="a", seconds=86400).points == ((2.0, 2.0, 3.0, 4.0, 5.0),)
-    site.run(until=130)
-    found = rates(site, job=STREAM.job_id)
-    assert (found.source, found.points != ()) == ("journal", True)
-    assert found.problem == "Prometheus gives no history: http://p:9090: no answer"
 
 
 def test_an_act_that_lfs_has_no_options_for_has_an_answer() -> None:

@@ -1,4 +1,4 @@
-"""What jobs got before the start, and what one got, for a page: from answers good and bad, and a real Prometheus."""
+"""What jobs got before the start: from answers good and bad, and a real Prometheus."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,14 +10,13 @@ import pytest
 from tests.tierd.sense.clocks import NOW, SettableClock
 from tests.tierd.sense.loopback_server import Behave, liar, matrix
 from tests.tierd.sense.real_prometheus import label_text, prometheus_with
-from tierd.act.journal.rates import JOBS, TARGETS
 from tierd.clock import Clock, SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
 from tierd.sense import prometheus_history
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import QueryApi
-from tierd.sense.prometheus_history import BYTES, OPERATIONS, LearnedHistory, past_rates
+from tierd.sense.prometheus_history import BYTES, OPERATIONS, LearnedHistory
 
 HOSTILE = 'evil.*|"} or vector(1)\n'
 
@@ -104,41 +103,15 @@ def test_with_many_pairs_the_points_are_further_apart() -> None:
         assert ["step=408" in server.requests[0], "step=2448" in server.requests[1]] == [True, True]
 
 
-def test_a_column_that_is_missing_is_no_load() -> None:
-    series = {"metric": {"column": "write_bytes"}, "values": [[NOW - 120, "5"], [NOW - 60, "7.5"]]}
-    with liar([matrix(series), matrix()]) as server:
-        rates = partial(past_rates, api(server.url, matchers='cluster="x"'))
-        assert rates(JOBS, "a.1", NOW - 3600, NOW, 60) == [
-            (NOW - 120, 0.0, 5.0, 0.0, 0.0), (NOW - 60, 0.0, 7.5, 0.0, 0.0)]
-        assert rates(TARGETS, "l-OST0001", NOW - 3600, NOW, 60) == []
-        first, second = server.requests
-    assert "/api/v1/query_range" in first
-    assert "jobid%3D%22a.1%22%2Ccluster%3D%22x%22" in first
-    assert "target%3D%22OST0001%22" in second
-
-
-def test_points_of_no_column_are_an_error() -> None:
-    nameless = matrix({"metric": {}, "values": [[NOW, "1"]]})
-    with liar(nameless) as server, pytest.raises(SourceError, match="invalid data"):
-        past_rates(api(server.url), JOBS, HOSTILE, NOW - 3600, NOW, 60)
-
-
 def test_a_real_prometheus_with_a_day_in_it(tmp_path: Path) -> None:
     series: dict[str, Callable[[int], float]] = {}
     for job in ("ior.1", HOSTILE):
         of = f'{{fs="lustre",target="OST0002",jobid="{label_text(job)}"}}'
         series |= {f"{BYTES}{of}": lambda _: 50e6, f"{OPERATIONS}{of}": lambda _: 48.0}
-    of = f'_total{{fs="lustre",target="OST0002",jobid="{label_text(HOSTILE)}"'
-    series |= {f"lustre_job_read_bytes{of}}}": lambda at: 1e6 * at,
-               f"lustre_job_write_bytes{of}}}": lambda at: 2e6 * at,
-               f'lustre_job_operations{of},operation="read"}}': lambda at: 3.0 * at}
     with prometheus_with(tmp_path, series) as (url, now):
         ask = remembering(url, SystemClock(), 20.0, "lustre")
         learned = ask(Window(now, now + 5, seen("ior.1", HOSTILE).loads, {}), now)
-        points = past_rates(api(url, SystemClock(), fs="lustre"), JOBS, HOSTILE, now - 86_400, now - 600, 300)
     assert 66 <= len(learned.windows) <= 69
     assert [w.end for w in learned.windows] == sorted(w.end for w in learned.windows)
     assert all(w.loads.keys() == {("lustre-OST0002", "ior.1"), ("lustre-OST0002", HOSTILE)} for w in learned.windows)
     assert {w.loads["lustre-OST0002", "ior.1"].moved_bytes / w.seconds for w in learned.windows} == {50e6}
-    assert len(points) == 287
-    assert points[-1][1:] == pytest.approx((1e6, 2e6, 3.0, 0.0))
