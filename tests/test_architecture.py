@@ -59,7 +59,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.rates", "tierd.sense",
               "tierd.whatif"),
     "urllib3": ("tierd.sense.http_client",),
-    "msgspec": ("tierd.daemon.answers", "tierd.sense.changelogs.tallies", "tierd.structs"),
+    "msgspec": ("tierd.daemon.answers", "tierd.sense.changelogs.tallies", "tierd.sense.prometheus", "tierd.structs"),
     "nats": ("tierd.cluster.connection",),
     "bcrypt": ("httpserver.basic_auth",),
     "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client", "tierd.cluster.connection"),

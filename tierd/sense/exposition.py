@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from sys import intern
@@ -323,49 +323,31 @@ def reading_of(body: bytes, origin: str, time: float) -> Reading:
     return found
 
 
-_ENABLED = re.compile(rb'^lustre_exporter_collector_success\{collector="(\w+)"\}', re.MULTILINE)
 TEXT_TYPES = ("text/plain",)
 BAD_REQUEST = 400
 """Status of an answer to a request for a collector that the exporter lacks."""
-ASK_AGAIN = 100
-"""An exporter that lacks collectors is asked for all of them again at each hundredth request. A choice: eight minutes.
-"""
 
 
 class SelectiveClient:
     """Gets the expositions of exporters, with the needed collectors only.
 
     Those of clients take most of the time of a loaded server. A URL with a query of its own is left alone. An exporter
-    refuses a request for a collector that is disabled there. It is then asked once for everything, and its answer
-    names the collectors that it has. It may have all of them later, as after an upgrade.
+    refuses a request for a collector that is disabled there: from then on it is asked for all that it has.
     """
 
     def __init__(self, client: HttpClient, needed: Collection[str]) -> None:
         self._client = client
-        self._needed = frozenset(needed)
-        self._enabled: dict[str, frozenset[str]] = {}
-        """The needed collectors that an exporter has, by URL."""
-        self._requests: Counter[str] = Counter()
+        self._query = urlencode([("collect[]", name) for name in sorted(needed)])
+        self._whole: set[str] = set()
+        """URLs of exporters that lack a needed collector."""
 
     def get(self, url: str) -> Response:
         """The exposition. Raises SourceError."""
-        if urlsplit(url).query:
-            return self._get(url, ())
-        self._requests[url] += 1
-        sets = [self._needed] if self._requests[url] % ASK_AGAIN == 0 else []
-        for names in dict.fromkeys((*sets, self._enabled.get(url, self._needed))):
+        if not urlsplit(url).query and url not in self._whole:
             try:
-                answer = self._get(url, names)
+                return self._client.send("GET", url, TEXT_TYPES, query=self._query)
             except StatusError as error:
                 if error.status != BAD_REQUEST:
                     raise
-            else:
-                self._enabled[url] = names
-                return answer
-        answer = self._get(url, ())
-        self._enabled[url] = self._needed & {name.decode() for name in _ENABLED.findall(answer.body)}
-        return answer
-
-    def _get(self, url: str, collectors: Collection[str]) -> Response:
-        query = urlencode([("collect[]", name) for name in sorted(collectors)])
-        return self._client.send("GET", url, TEXT_TYPES, query=query)
+            self._whole.add(url)
+        return self._client.send("GET", url, TEXT_TYPES)

@@ -9,13 +9,14 @@ next one comes when all targets have been scraped again.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
 
 from tierd.clock import Clock
 from tierd.config.sense import PrometheusSettings
@@ -42,6 +43,8 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 """Type of queries: they may be too long for a URL."""
 BATCH_TARGETS = 16
 """Targets in one query about jobs. Fewer make smaller answers and more of them. A choice."""
+Point = tuple[float, float]
+"""Epoch seconds and value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,53 +89,58 @@ class QueryApi:
             raise SourceError(f"{redacted(url)}: its clock differs from this node's by {answer.date - now:+.0f} s: "
                               "repair the time service")
         try:
-            found = result_of(json.loads(answer.body))
-        except (ValueError, RecursionError) as error:
-            raise SourceError(f"{redacted(url)}: {error}") from error
-        try:
-            return [series_of(each) for each in found]
+            return result_of(answer.body)
         except ValueError as error:
-            raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
+            raise SourceError(f"{redacted(url)}: {error}") from error
 
 
-def result_of(document: object) -> list[object]:
-    """The series in an answer. Raises ValueError for an error, for warnings, and for a partial answer.
+class _Series(Struct, frozen=True):
+    metric: dict[str, str]
+    values: tuple[Point, ...] = ()
 
-    >>> result_of({"status": "success", "data": {"resultType": "matrix", "result": []}})
-    []
-    >>> result_of({"status": "success", "warnings": ["store b is down"], "data": {}})
+
+class _Data(Struct, frozen=True, rename="camel"):
+    result_type: str = ""
+    result: tuple[_Series, ...] = ()
+
+
+class _Answer(Struct, frozen=True, rename="camel"):
+    status: str = ""
+    error_type: str = "error"
+    error: str = ""
+    warnings: tuple[str, ...] | None = None
+    is_partial: bool = False
+    data: _Data | None = None
+
+
+def result_of(body: bytes) -> list[Series]:
+    """The series in an answer. Raises ValueError for an error, for warnings, for a partial answer, and for values that
+    a counter or gauge of lustre-exporter cannot have.
+
+    >>> result_of(b'''{"status": "success", "data": {"resultType": "matrix", "result": [
+    ...     {"metric": {"__name__": "lustre_jobs", "target": "OST0000"}, "values": [[1795000000.5, "3"]]}]}}''')
+    [Series(name='lustre_jobs', labels={'target': 'OST0000'}, points=((1795000000.5, 3.0),))]
+    >>> result_of(b'{"status": "success", "warnings": ["store b is down"], "data": {}}')
     Traceback (most recent call last):
     ...
     ValueError: a partial answer: 'store b is down'
     """
-    if not isinstance(document, dict):
-        raise ValueError("not an answer of a query API")
-    if document.get("status") != "success":
-        raise ValueError(f"{str(document.get('errorType', 'error'))[:80]!r}: {str(document.get('error', ''))[:300]!r}")
-    if document.get("warnings"):
-        raise ValueError(f"a partial answer: {str(document['warnings'][0])[:300]!r}")
-    data = document.get("data")
-    if document.get("isPartial") or (isinstance(data, dict) and data.get("isPartial")):
-        raise ValueError("a partial answer")
-    if not isinstance(data, dict) or data.get("resultType") != "matrix" or not isinstance(data.get("result"), list):
-        raise ValueError("no matrix of samples in the answer")
-    found: list[object] = data["result"]
-    return found
-
-
-def series_of(document: object) -> Series:
-    """One series. Raises ValueError for values that a counter or gauge of lustre-exporter cannot have.
-
-    >>> series_of({"metric": {"__name__": "lustre_jobs", "target": "OST0000"}, "values": [[1795000000.5, "3"]]})
-    Series(name='lustre_jobs', labels={'target': 'OST0000'}, points=((1795000000.5, 3.0),))
-    """
-    if not isinstance(document, dict):
-        raise ValueError(f"not a series: {str(document)[:80]!r}")
     try:
-        labels = {str(key): str(value) for key, value in document["metric"].items()}
-        points: tuple[Point, ...] = tuple([(float(at), float(value)) for at, value in document.get("values", ())])
-    except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"not a series: {type(error).__name__}: {error}") from error
+        answer = msgspec.json.decode(body, type=_Answer, strict=False)  # values are numbers in text
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not an answer of a query API: {error}") from error
+    if answer.status != "success":
+        raise ValueError(f"{answer.error_type[:80]!r}: {answer.error[:300]!r}")
+    if answer.warnings:
+        raise ValueError(f"a partial answer: {answer.warnings[0][:300]!r}")
+    if answer.is_partial:
+        raise ValueError("a partial answer")
+    if answer.data is None or answer.data.result_type != "matrix":
+        raise ValueError("no matrix of samples in the answer")
+    return [series_of(each.metric, each.values) for each in answer.data.result]
+
+
+def series_of(labels: dict[str, str], points: tuple[Point, ...]) -> Series:
     name = labels.pop("__name__", "")
     longest = max(labels.items(), key=lambda item: len(item[1]), default=("", ""))
     if len(longest[1]) > LONGEST_LABEL_BYTES:
@@ -165,8 +173,6 @@ def escaped(text: str) -> str:
     return "".join(f"\\{c}" if c in r"\.+*?()|[]{}^$" else c for c in text)
 
 
-Point = tuple[float, float]
-"""Epoch seconds and value."""
 Origin = tuple[tuple[tuple[str, str], ...], str]
 """Labels of the scrape: ``instance``, a replica, a cluster; and Prometheus' own ``job``, a scrape configuration."""
 _OURS = frozenset({"fs", "target", "job", "operation", "direction", "le", JOBID})
@@ -228,22 +234,14 @@ def newest_reading(about: Sequence[Series], jobs: Iterable[Series]) -> Reading:
         # the kernel before 2.17 skips entries while it drops others, and a new one may be an old one with another name
         if series.name in HIDDEN_JOBS and target not in lost:
             view.gauges[target][series.name] = last
-        elif series.name == READ_AT and not _clock_was_set(series.points):
+        elif series.name == READ_AT:
             stamps[target] = Stamp(f"{scrape.origin[0]}", last)
     _put_changelogs(whole, view)
     return view.reading(min((scrape.time for scrape in scrapes.values()), default=0.0), stamps)
 
 
-CLOCK_STEP_SECONDS = 10.0
-"""Difference between the times of two scrapes and of two readings that shows that a clock was set. A scrape takes less:
-this is the usual timeout."""
 _GAUGE_SECONDS = 90.0
 """Conditions older than the counters by more than this are ignored."""
-
-
-def _clock_was_set(read_at: Sequence[Point]) -> bool:
-    return any(abs((later - at) - (value - before)) > CLOCK_STEP_SECONDS
-               for (at, before), (later, value) in pairwise(read_at))
 
 
 def _put_changelogs(about: Iterable[Series], view: ExporterView) -> None:

@@ -65,7 +65,7 @@ def test_rates_become_windows_of_before() -> None:
 @pytest.mark.parametrize(("behave", "words", "matchers"), [
     (matrix(), r"are the rules of alerts/rules/interference\.yml loaded\?", ""),
     (matrix(), r'loaded, and do their series have cluster="x"\?', 'cluster="x"'),
-    (matrix(rate(BYTES, "a", (NOW - 600, -1.0))), "invalid data: .*impossible value", ""),
+    (matrix(rate(BYTES, "a", (NOW - 600, -1.0))), "impossible value", ""),
 ])
 def test_a_bad_answer_is_not_history(behave: Behave, words: str, matchers: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words):
