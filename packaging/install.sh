@@ -9,7 +9,7 @@ python=${PYTHON:-/usr/bin/python3}
 here=/opt/$package
 case $package in
     lustre-exporter) extras=web,fast ;;
-    lustre-tierd) extras=tierd,cluster,dns,robinhood,watch,web,fast ;;
+    lustre-tierd) extras=tierd,cluster,robinhood,watch,web,fast ;;
     *) echo "install.sh: no package $package" >&2; exit 1 ;;
 esac
 

@@ -54,7 +54,6 @@ ONLY: dict[str, tuple[str, ...]] = {
     "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.sense.watched",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
-    "dns": ("tierd.sense.discovery",),
     "pymysql": ("tierd.integrations.robinhood.source",),
     "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.rates", "tierd.sense",
               "tierd.whatif"),

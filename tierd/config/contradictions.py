@@ -120,7 +120,7 @@ def sources(settings: Settings, _: object) -> Iterator[Contradiction]:
     """Sources that exclude each other."""
     sense = settings.sense
     if sense.prometheus.url:
-        for name in ("exporters", "exporter_files", "exporter_dns"):
+        for name in ("exporters", "exporter_files"):
             if getattr(sense, name):
                 yield Contradiction(("sense", name), "tierd reads Prometheus, not exporters, while "
                                     "sense.prometheus.url is set: remove one of the two", fatal=False,

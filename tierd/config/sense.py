@@ -107,8 +107,6 @@ MdtName = Annotated[str, text_like(r"MDT[0-9a-f]{4}",
                                    "write the metadata target as MDT0000, without the file system's name")]
 ReaderName = Annotated[str, text_like(r"cl\d+(-[A-Za-z0-9_.-]+)?",
                                       "write the name that lctl changelog_register printed: cl1")]
-DnsName = Annotated[str, text_like(r"_[A-Za-z0-9-]+\._(tcp|udp)\.[A-Za-z0-9._-]+|[A-Za-z0-9._-]+:\d{1,5}",
-                                   "write _lustre-exporter._tcp.example.org (SRV) or oss.example.org:9169")]
 WAIT_SHARE = 0.8
 """Part of a cycle in which tierd waits for sources. This is a choice: detection takes the rest."""
 
@@ -118,12 +116,10 @@ class SenseSettings(Table):
     """The sources of tierd."""
 
     exporters: tuple[Url, ...] = ()
-    """URLs of lustre-exporter on every OSS and MDS. Without these, the next two settings and Prometheus, tierd reads
-    the parameter files of this node, which must be the server."""
+    """URLs of lustre-exporter on every OSS and MDS. Without these, the next setting and Prometheus, tierd reads the
+    parameter files of this node, which must be the server."""
     exporter_files: tuple[str, ...] = ()
     """Files that name exporters as Prometheus' ``file_sd_configs`` do, JSON or YAML: ``/etc/tierd/targets/*.json``."""
-    exporter_dns: tuple[DnsName, ...] = ()
-    """Names of exporters: ``_lustre-exporter._tcp.example.org`` (SRV), ``oss.example.org:9169`` (A and AAAA)."""
     exporter_access: ServerAccess = field(default_factory=ServerAccess)
     prometheus: Prometheus = field(default_factory=PrometheusSettings)
     stale_seconds: Seconds = 90.0

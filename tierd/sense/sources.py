@@ -19,7 +19,7 @@ from tierd.sense.changelogs.follow import Follower, TimedCalls
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.changelogs.table import Batch
 from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
-from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, dns_resolver
+from tierd.sense.discovery import Discovery, FileTargets
 from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceAge
 from tierd.sense.http_client import HttpClient
@@ -50,8 +50,6 @@ class LiveSource:
         return self.follower.batches()
 
 
-DNS_REFRESH_SECONDS = 30.0
-"""A choice: targets are added rarely."""
 BLIND_WINDOWS = 6
 MIN_BLIND_SECONDS = 30.0
 """Time without a tally of an MDT after which tierd starts no new acts, at least. A lease may expire and be taken."""
@@ -69,12 +67,9 @@ def counter_source(sense: SenseSettings, fsname: str, tree: Tree, clock: Clock,
     """The configured source of counters: Prometheus, else exporters, else this node. Raises OSError."""
     if sense.prometheus.url:
         return PrometheusCounters(query_api(sense, fsname, clock, environment, sense.wait_seconds), sense.stale_seconds)
-    if sense.exporters or sense.exporter_files or sense.exporter_dns:
+    if sense.exporters or sense.exporter_files:
         client = HttpClient(sense.exporter_access, sense.timeout_seconds, environment)
-        places: list[FileTargets | DnsTargets] = [FileTargets(sense.exporter_files)] if sense.exporter_files else []
-        if sense.exporter_dns:
-            places.append(DnsTargets(sense.exporter_dns, dns_resolver(), clock, DNS_REFRESH_SECONDS))
-        return ExporterReadings(Discovery(sense.exporters, places),
+        return ExporterReadings(Discovery(sense.exporters, FileTargets(sense.exporter_files)),
                                 HttpAnswers(client, clock, sense.wait_seconds, sense.skew_seconds), clock)
     return lambda: parameters.reading(tree, clock.now(), clock.now)
 
@@ -83,7 +78,7 @@ def counter_source_name(sense: SenseSettings) -> str:
     """Name of the source of counters, for status and metrics."""
     if sense.prometheus.url:
         return "prometheus"
-    return "exporters" if sense.exporters or sense.exporter_files or sense.exporter_dns else "counters"
+    return "exporters" if sense.exporters or sense.exporter_files else "counters"
 
 
 @dataclass(frozen=True, kw_only=True)

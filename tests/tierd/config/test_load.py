@@ -186,7 +186,6 @@ REFUSED = [
     ('[web]\naddress = "127.0.0.1:9170"', 2, "write an IP address or a host name; the port is [web] port"),
     ('[web]\naddress = "10.0.0.300"', 2, "write an IP address or a host name"),
     ('[web]\naddress = "http://mgmt01"', 2, "write an IP address or a host name"),
-    ('[sense]\nexporter_dns = ["oss.example.org"]', 2, "write _lustre-exporter._tcp.example.org (SRV) or"),
     ("[sense]\ncycle_seconds = 0.0001", 2, "sense.cycle_seconds: must be greater than or equal to 0.01 (it is 0.0001)"),
     ("[claim]\nexpiry_seconds = 1e300", 2, "claim.expiry_seconds: must be less than or equal to 922"),
     ("[sense]\ntimeout_seconds = 90", 2, "timeout_seconds = 90 must be shorter than stale_seconds = 90"),
@@ -273,7 +272,6 @@ def test_a_setting_without_effect_is_a_warning(text: str, line: int, sentence: s
 SOUND = ["", '[limits.pools.flash]\nfiles_per_second = 1', '[web]\naddress = "::1"', '[web]\naddress = "localhost"',
          '[web]\naddress = "0.0.0.0"\nconfig_file = "web.yml"', '[web]\naddress = ""\nenabled = false',
          '[sense.exporter_access]\ntoken_file = "/t"', '[sense.exporter_access]\nuser = "u"\npassword_env = "P"',
-         '[sense]\nexporter_dns = ["_x._tcp.example.org", "oss.example.org:9169"]',
          '[small_files_to_flash]\nflash_pool = "nvme-1_a"\n[limits.pools.nvme-1_a]\nfiles_per_second = 1']
 
 
