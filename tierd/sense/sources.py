@@ -127,7 +127,7 @@ class Sources:
     def _open_changelogs(self, parts: SourceParts) -> RecordingCheck | None:
         """Begin to follow changelogs, tallies or directories. Returns the check that MDTs record, if there is one."""
         sense, reader, clock = parts.settings.sense, parts.settings.reader, parts.clock
-        recording = RecordingCheck(parts.filesystem.fsname, sense.readers, clock)
+        recording = RecordingCheck(parts.filesystem.fsname, sense.readers)
         if parts.inbox is not None:
             self.follower = TallySource(
                 parts.inbox, {mdt: parts.positions.get(mdt, 0) for mdt in parts.mdts}, clock,

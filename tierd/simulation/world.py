@@ -186,7 +186,7 @@ def wire(cluster: Cluster, settings: Settings, folder: Path, dry_run: bool = Fal
     filesystem = SimulatedFilesystem(cluster)
     clock = VirtualClock(cluster)
     journal = Journal(folder / "journal.sqlite")
-    recording = RecordingCheck(filesystem.fsname, settings.sense.readers, clock)
+    recording = RecordingCheck(filesystem.fsname, settings.sense.readers)
     mdts = [mdt.short_name for mdt in cluster.mdts]
     follower = Follower(filesystem.changelog, mdts, clock, recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)

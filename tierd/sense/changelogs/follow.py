@@ -146,8 +146,6 @@ class Follower:
             self.restored(mdt, "recording")
         if verdict.gap:
             self._missed[mdt].append(verdict.gap)
-        if verdict.anew:
-            self.restart_from_zero(mdt)
 
     def _of(self, mdt: str, problems: list[str]) -> Generator[Records, None, bool]:
         """Yield the records of one MDT. Returns whether its end was reached."""
@@ -171,8 +169,7 @@ class Follower:
                     behind = yield from self._up_to_missing(mdt, records, before, begun_at)
                     del records  # their memory is used for the next ones
             except (OSError, ValueError) as error:
-                left = self.recording.backlog(mdt, self._positions[mdt]) if self.recording is not None else ""
-                problems.append(f"changelog of {mdt}: {error}{left}")
+                problems.append(f"changelog of {mdt}: {error}")
                 self.unread[mdt] = False
                 if before is not None:
                     self._later[mdt] = before  # the wait goes on

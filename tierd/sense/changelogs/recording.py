@@ -13,15 +13,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from lustre.changelog.record import RecordType
-from tierd.clock import Clock
 from tierd.sense.readings import ChangelogState, number_of
 from tierd.text import first_names
 
 NEEDED_TYPES = (RecordType.CREATE, RecordType.UNLINK, RecordType.RENAME, RecordType.CLOSE, RecordType.LAYOUT)
 """Record types that tierd needs to know which files exist, their paths, whether they are open, and who moves them."""
 WANTED_MASK = "+CREAT +MKDIR +OPEN +CLOSE +UNLNK +RENME +LYOUT"
-RESTARTED_SECONDS = 120.0
-"""Time after which an index below tierd's position means that the changelog restarted, not that it was read early."""
 
 
 @dataclass(slots=True)
@@ -32,7 +29,6 @@ class _Mdt:
     """Users at the last check that had them; None if the state is unknown."""
     behind_at: int | None = None
     """Position at the last check, if it was behind the index and the read returned no records."""
-    lower_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +39,28 @@ class RecordingVerdict:
     """Why its records are incomplete; "" if they are complete."""
     gap: str = ""
     """Why earlier records may be missing. It is reported once."""
-    anew: bool = False
-    """Whether the changelog restarted, so that it ends before the position."""
 
 
 class RecordingCheck:
     """Compares the changelog users of MDTs with the records that are read."""
 
-    def __init__(self, fsname: str, readers: Mapping[str, str], clock: Clock) -> None:
+    def __init__(self, fsname: str, readers: Mapping[str, str]) -> None:
         """``readers`` maps MDTs to the user registered for tierd (``cl1``), as far as configured."""
         self._fsname = fsname
         self._readers = readers
-        self._clock = clock
         self._states: Mapping[str, ChangelogState] = {}
-        self._states_at = 0.0
         self._mdts: dict[str, _Mdt] = {}
         self.unchecked: set[str] = set()
         """MDTs without records at the last check, for which recording is unknown."""
 
     def set_states(self, states: Mapping[str, ChangelogState]) -> None:
         """Set the changelog states of MDTs (by full name), as read before their changelogs."""
-        self._states, self._states_at = states, self._clock.now()
+        self._states = states
 
     def note(self) -> str:
         """Text for status that names the unchecked MDTs, or ""."""
         return (f"whether {first_names(sorted(self.unchecked))} still records is not known: its changelog_users cannot "
                 "be read" if self.unchecked else "")
-
-    def backlog(self, mdt: str, position: int) -> str:
-        """How many records an MDT has after a position, and how many it keeps, as the end of a sentence."""
-        state = self._states.get(f"{self._fsname}-{mdt}")
-        if state is None or state.last_index is None or state.last_index < position:
-            return ""
-        kept = f", of {state.kept_records:,} that its users have not cleared" if state.kept_records is not None else ""
-        return f"; {state.last_index - position:,} records are to be read{kept}"
 
     def has_written(self, mdt: str, index: int) -> bool:
         """Whether an MDT is known to have written a record of this index, or a later one."""
@@ -89,7 +73,7 @@ class RecordingCheck:
         state = self._states.get(f"{self._fsname}-{mdt}")
         self.unchecked.discard(mdt)
         if state is None:
-            known.users = known.behind_at = known.lower_since = None
+            known.users = known.behind_at = None
             if before == after and mdt not in self._readers:
                 self.unchecked.add(mdt)
             return RecordingVerdict()
@@ -100,7 +84,7 @@ class RecordingCheck:
         gap = ""
         if former and state.users and not former & state.users:
             gap = f"its users {', '.join(sorted(former))} were deregistered: what happened since may be missing"
-        return RecordingVerdict(problem, gap, self._begun_anew(known, state, before, after))
+        return RecordingVerdict(problem, gap)
 
     def _unregistered(self, mdt: str, state: ChangelogState) -> str:
         reader = number_of(self._readers.get(mdt, ""))
@@ -121,16 +105,6 @@ class RecordingCheck:
         behind = before == after and readable and state.last_index is not None and state.last_index > after
         again, known.behind_at = known.behind_at == after, after if behind else None
         return behind and again
-
-    def _begun_anew(self, known: _Mdt, state: ChangelogState, before: int, after: int) -> bool:
-        if before != after or state.last_index is None or state.last_index >= after:
-            known.lower_since = None
-            return False
-        known.lower_since = known.lower_since or self._states_at  # while counters are away, an index stays as it was
-        if 0 <= self._states_at - known.lower_since < RESTARTED_SECONDS:
-            return False
-        known.lower_since = None
-        return True
 
     def _register(self, mdt: str) -> str:
         return (f"register one on its server (lctl --device {self._fsname}-{mdt} changelog_register) and name it in "

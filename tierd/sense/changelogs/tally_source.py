@@ -232,10 +232,6 @@ class TallySource:
         state.not_recording = verdict.problem
         if verdict.gap:
             gaps.append(verdict.gap)
-        if verdict.anew:
-            state.position = 0
-            self._read_again(tally.mdt, state)
-            gaps.append("it has restarted")
 
     def _problems(self) -> Iterable[str]:
         for mdt, state in self._mdts.items():

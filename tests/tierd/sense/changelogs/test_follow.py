@@ -333,7 +333,7 @@ def test_a_changelog_that_ends_before_the_position_has_restarted(world: World) -
 
 def test_an_index_that_another_program_has_cleared_is_no_restart(world: World) -> None:
     """Up to Lustre 2.17.0 the MDT answers as for an index that it has not written yet."""
-    recording = world.follower.recording = RecordingCheck("l", {"MDT0000": "cl1"}, world.clock)
+    recording = world.follower.recording = RecordingCheck("l", {"MDT0000": "cl1"})
     recording.set_states({"l-MDT0000": ChangelogState(9, frozenset({"cl1"}))})
     list(world.follower.batches())
     world.fault = errno.EINVAL

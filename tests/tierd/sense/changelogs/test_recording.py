@@ -8,7 +8,6 @@ from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog import QUICK_START_MASK, Actor, Changelog
 from tests.tierd.sense.changelogs.test_follow import drained
-from tierd.sense.changelogs import recording
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.readings import ChangelogState
@@ -25,7 +24,7 @@ class Site:
         self.time = 1000.0
         self.shown = shown
         self.readers = {"MDT0000": reader} if reader else {}
-        self.recording = RecordingCheck("l", self.readers, self)
+        self.recording = RecordingCheck("l", self.readers)
         self.follower = Follower(lambda _, after: self.log.read(after, self.time), ["MDT0000"], self,
                                  recording=self.recording)
 
@@ -132,20 +131,6 @@ def test_before_the_first_record_of_a_quiet_mdt_whose_records_were_cleared(
     assert bool(site.recording.check("MDT0000", 0, 0).problem) is bool(words)
 
 
-def test_a_read_that_takes_long_is_reported_with_what_is_to_be_read() -> None:
-    site = Site(shown=True)
-    site.work()
-    site.cycle()
-    site.recording.set_states({"l-MDT0000": ChangelogState(1203, frozenset({"cl1"}), None, 33_913)})
-
-    def slow(mdt: str, after: int) -> bytes:
-        raise TimeoutError(110, f"reading the records after {after} has taken 65 s so far")
-
-    follower = Follower(slow, ["MDT0000"], site, {"MDT0000": 3}, recording=site.recording)
-    assert drained(follower)[1].endswith("reading the records after 3 has taken 65 s so far; 1,200 records are to be "
-                                         "read, of 33,913 that its users have not cleared")
-
-
 def test_a_mask_is_noticed_on_an_mdt_whose_reads_all_end_at_a_late_record() -> None:
     site = Site(shown=True)
     site.work(50)
@@ -158,29 +143,6 @@ def test_a_mask_is_noticed_on_an_mdt_whose_reads_all_end_at_a_late_record() -> N
     assert seen
     assert site.follower.waiting
     assert "its mask leaves out CLOSE" in problem
-
-
-def test_an_index_that_stays_below_the_position_means_that_the_changelog_restarted() -> None:
-    site = Site(shown=True)
-    site.work(50)
-    site.cycle()
-    site.log = Changelog()
-    site.work()
-    assert site.within(int(recording.RESTARTED_SECONDS / 5) - 2) == ""
-    assert "it has restarted" in site.within(5) + site.cycle()[1]
-    assert site.follower.positions == {"MDT0000": 3}
-
-
-def test_an_index_from_before_the_counters_went_away_shows_no_restart() -> None:
-    site = Site(shown=True)
-    site.work()
-    site.cycle()
-    site.shown = False
-    site.work()
-    assert site.within(2 * int(recording.RESTARTED_SECONDS / 5)) == ""
-    site.shown = True
-    assert site.within(5) == ""
-    assert site.follower.positions == {"MDT0000": 6}
 
 
 def test_the_status_names_mdts_whose_recording_cannot_be_checked() -> None:

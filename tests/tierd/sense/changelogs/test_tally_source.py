@@ -181,7 +181,7 @@ def test_renames_are_passed_on_where_there_are_several_mdts() -> None:
 
 def test_the_leader_compares_the_readers_with_the_state_of_the_mdt() -> None:
     clock = SettableClock()
-    recording = RecordingCheck("lustre", {MDT: "cl1"}, clock)
+    recording = RecordingCheck("lustre", {MDT: "cl1"})
     recording.set_states({"lustre-MDT0000": ChangelogState(10, frozenset({"cl2"}))})
     world = World(recording=recording, clock=clock)
     world.added(tally(0, 10))
