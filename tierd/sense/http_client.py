@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import http.client
-import io
 import os
-import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -22,9 +19,8 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, PoolManager, Timeout
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
+from urllib3 import BaseHTTPResponse, PoolManager, Timeout
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from httpserver.config import file_states
 from tierd.clock import SystemClock
@@ -98,54 +94,6 @@ def tls_context(access: ServerAccess) -> ssl.SSLContext:
     return context
 
 
-class _UntilDeadline(io.RawIOBase):
-    """What a connection receives, up to the end of the time-out that the socket has now. The time-out of a socket
-    limits a single read only: a server that sends a byte now and then never exceeds it.
-    """
-
-    def __init__(self, connection: socket.socket, received: io.RawIOBase) -> None:
-        self._connection = connection
-        self._received = received
-        self._now = SystemClock().monotonic
-        self._until = self._now() + (connection.gettimeout() or 0.0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left_seconds = self._until - self._now()
-        if left_seconds <= 0:
-            raise TimeoutError
-        self._connection.settimeout(left_seconds)
-        return self._received.readinto(buffer)
-
-    def close(self) -> None:
-        self._received.close()
-        super().close()
-
-
-class _Answer(http.client.HTTPResponse):
-    def __init__(self, sock: socket.socket, *more: Any, **named: Any) -> None:
-        super().__init__(sock, *more, **named)
-        self.fp = io.BufferedReader(_UntilDeadline(sock, self.fp.detach()))
-
-
-class _Connection(HTTPConnection):
-    response_class = _Answer
-
-
-class _TlsConnection(HTTPSConnection):
-    response_class = _Answer
-
-
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _TlsPool(HTTPSConnectionPool):
-    ConnectionCls = _TlsConnection
-
-
 SERVERS = 1024
 """Number of servers to which a client keeps connections: a choice. More than a site has servers."""
 CONNECTIONS = 16
@@ -153,15 +101,15 @@ CONNECTIONS = 16
 
 
 def _pools(**tls: Any) -> PoolManager:
-    pools = PoolManager(SERVERS, maxsize=CONNECTIONS, **tls)
-    pools.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
-    return pools
+    return PoolManager(SERVERS, maxsize=CONNECTIONS, **tls)
 
 
 MAX_ERROR_CHARACTERS = 600
 """Maximum length of an error message about a server. Parts of it come from the server."""
 _EXPLAINED_BYTES = 300
 """Bytes of the body of an error response that are logged."""
+_PIECE_BYTES = 1 << 16
+"""Bytes of a body between two looks at the clock: the time-out of a socket limits a single read only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,32 +156,21 @@ class HttpClient:
 
     def send(self, method: str, url: str, kinds: Sequence[str], body: bytes | None = None,
              headers: Mapping[str, str] = MappingProxyType({}), query: str = "") -> Response:
-        """The response, of one of these content types. Raises StatusError, and SourceError within about the timeout.
-        ``query`` goes after the URL, and errors do not repeat it. A GET is repeated if the server hangs up.
+        """The response, of one of these content types. Raises StatusError and SourceError.
+        ``query`` goes after the URL, and errors do not repeat it.
         """
         try:
             pools = self.pools(url)
             sent = {"Accept": ", ".join(kinds), **headers, **authorization_header(self._access, self._environment),
                     "Accept-Encoding": "identity", "User-Agent": "tierd"}  # unpacked, an answer may be far larger
             until = self._now() + self._timeout_seconds
-
-            def head() -> BaseHTTPResponse:
-                # urllib3 accepts no 0
-                left = Timeout(total=max(until - self._now(), 0.001))
-                return pools.urlopen(method, f"{url}?{query}" if query else url, body=body, headers=sent, timeout=left,
+            response = pools.urlopen(method, f"{url}?{query}" if query else url, body=body, headers=sent,
+                                     timeout=Timeout(total=self._timeout_seconds),
                                      # credentials go to no other server
                                      redirect=False, retries=False, preload_content=False, decode_content=False,
                                      enforce_content_length=False)  # _body checks it
-
-            try:
-                response = head()
-            except ProtocolError as error:
-                # another request may have had its effect
-                if method != "GET" or not isinstance(_cause(error), ConnectionError):
-                    raise
-                response = head()  # a server may close a connection that was kept for long
             with closing(response):
-                return self._answer(response, kinds)
+                return self._answer(response, kinds, until)
         except (OSError, ValueError, HTTPError) as error:
             cause = _cause(error)
             words = f"{redacted(url)}: {self._sentence(cause)}"
@@ -265,7 +202,7 @@ class HttpClient:
             known = self._tls = state, _pools(ssl_context=tls_context(self._access))
         return known[1]
 
-    def _answer(self, response: BaseHTTPResponse, kinds: Sequence[str]) -> Response:
+    def _answer(self, response: BaseHTTPResponse, kinds: Sequence[str], until: float) -> Response:
         headers = response.headers
         if 300 <= response.status < 400:
             raise SourceError(f"redirects ({response.status}, to {headers.get('Location', '?')!r}): "
@@ -279,19 +216,23 @@ class HttpClient:
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind not in kinds:
             raise SourceError(f"answers with {repr(kind) if kind else 'no content type'} instead of {kinds[0]!r}")
-        return Response(self._body(response), date_of(headers.get("Date")))
+        return Response(self._body(response, until), date_of(headers.get("Date")))
 
-    def _body(self, response: BaseHTTPResponse) -> bytes:
+    def _body(self, response: BaseHTTPResponse, until: float) -> bytes:
         most = self._access.max_bytes
         length = response.length_remaining
         if length is not None and length > most:
             raise SourceError(f"an answer of {length} bytes; {most} are allowed (max_bytes)")
-        body = response.read(most + 1)  # one more byte shows that it is longer
-        if len(body) > most:
-            raise SourceError(f"an answer of more than {most} bytes, which are allowed (max_bytes)")
+        body = bytearray()
+        while piece := response.read1(_PIECE_BYTES):
+            body += piece
+            if len(body) > most:
+                raise SourceError(f"an answer of more than {most} bytes, which are allowed (max_bytes)")
+            if self._now() > until:
+                raise TimeoutError
         if length is not None and len(body) < length:
             raise SourceError(f"the answer ended after {len(body)} of {length} bytes")
-        return body
+        return bytes(body)
 
 
 def _cause(error: BaseException) -> BaseException:

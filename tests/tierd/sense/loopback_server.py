@@ -61,12 +61,6 @@ def slow_body(to: socket.socket, _: str) -> None:
         to.sendall(b"#")
 
 
-def slow_head(to: socket.socket, _: str) -> None:
-    to.sendall(b"HTTP/1.1 200 OK\r\nX: ")
-    while not threading.Event().wait(0.05):
-        to.sendall(b"x")
-
-
 def silent(to: socket.socket, _: str) -> None:
     to.recv(1)  # until the other side hangs up
 
