@@ -298,8 +298,6 @@ def tail_of(labels: Mapping[str, str]) -> Tail:
 JOB_FAMILIES = ("lustre_job_operations_total", "lustre_job_operation_seconds_total", "lustre_job_read_bytes_total",
                 "lustre_job_write_bytes_total", "lustre_job_io_size_bytes_bucket", "lustre_job_io_size_bytes_count",
                 STARTED)
-TARGET_FAMILIES = ("lustre_jobs",)
-"""Families that exist for every target with job statistics. The same collector gives them at the same time."""
 _BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", b"lustre_changelog_", COLLECTOR_SUCCESS.encode(),
                *(f"{name}{{".encode() for name in (*DEVICE_FAMILIES, *_SERVICE_FIELDS)))
 

@@ -30,7 +30,6 @@ from tierd.sense.exposition import (
     JOBID,
     LONGEST_LABEL_BYTES,
     READ_AT,
-    TARGET_FAMILIES,
     ExporterView,
     tail_of,
     target_of,
@@ -137,7 +136,7 @@ def result_of(body: bytes) -> list[Series]:
         raise ValueError("a partial answer")
     if answer.data is None or answer.data.result_type != "matrix":
         raise ValueError("no matrix of samples in the answer")
-    return [series_of(each.metric, each.values) for each in answer.data.result]
+    return [series_of(each.metric, each.values) for each in answer.data.result if each.values]
 
 
 def series_of(labels: dict[str, str], points: tuple[Point, ...]) -> Series:
@@ -184,7 +183,7 @@ class Series(NamedTuple):
     name: str
     labels: Mapping[str, str]
     points: Sequence[Point]
-    """Samples in the order of time."""
+    """Samples in the order of time, at least one."""
 
 
 class Scrape(NamedTuple):
@@ -192,13 +191,15 @@ class Scrape(NamedTuple):
 
     time: float
     origin: Origin
+    read_at: float
+    """When the server read the counters, by its own clock."""
 
 
 def last_scrapes(about: Iterable[Series]) -> dict[str, Scrape]:
     """The last scrape of each target. After a failover, samples of the old server remain for a while."""
-    return {target_of(one.labels): Scrape(one.points[-1][0], origin_of(one.labels)) for one in sorted(
-        (one for one in about if one.points and one.name in TARGET_FAMILIES and "target" in one.labels),
-        key=lambda one: (one.points[-1][0], origin_of(one.labels)))}
+    every = sorted((one.points[-1][0], origin_of(one.labels), one.points[-1][1], target_of(one.labels))
+                   for one in about if one.name == READ_AT)
+    return {target: Scrape(time, origin, read_at) for time, origin, read_at, target in every}
 
 
 def newest_reading(about: Sequence[Series], jobs: Iterable[Series]) -> Reading:
@@ -210,17 +211,14 @@ def newest_reading(about: Sequence[Series], jobs: Iterable[Series]) -> Reading:
     for series in jobs:
         target, job = target_of(series.labels), series.labels.get(JOBID)  # Prometheus stores no empty label
         # not those of the target's previous server and of a second scrape configuration
-        if not series.points or job is None or target not in scrapes or origin_of(
-                series.labels) != scrapes[target].origin:
+        if job is None or target not in scrapes or origin_of(series.labels) != scrapes[target].origin:
             continue
         if series.points[-1][0] < scrapes[target].time:
             lost.add(target)
         else:
             view.put(view.row(target, job), series.name, tail_of(series.labels), series.points[-1][1])
-    # the servers' own times are exact; that of a scrape does instead
-    stamps = {target: Stamp("prometheus", scrape.time) for target, scrape in scrapes.items()}
-    whole = sorted((series for series in about if series.points and "target" in series.labels),
-                   key=lambda series: series.points[-1][0])
+    stamps = {target: Stamp(f"{scrape.origin[0]}", scrape.read_at) for target, scrape in scrapes.items()}
+    whole = sorted(about, key=lambda series: series.points[-1][0])
     for series in whole:  # sorted by time: the newest value wins
         target, (at, last) = target_of(series.labels), series.points[-1]
         if series.name in DEVICE_FAMILIES:
@@ -229,13 +227,10 @@ def newest_reading(about: Sequence[Series], jobs: Iterable[Series]) -> Reading:
             continue
         if series.name in CONDITION_FAMILIES and scrape.time - at < _GAUGE_SECONDS:
             view.gauges[target][series.name] = last
-        if scrape != (at, origin_of(series.labels)):
-            continue
         # the kernel before 2.17 skips entries while it drops others, and a new one may be an old one with another name
-        if series.name in HIDDEN_JOBS and target not in lost:
+        if (series.name in HIDDEN_JOBS and target not in lost
+                and (at, origin_of(series.labels)) == (scrape.time, scrape.origin)):
             view.gauges[target][series.name] = last
-        elif series.name == READ_AT:
-            stamps[target] = Stamp(f"{scrape.origin[0]}", last)
     _put_changelogs(whole, view)
     return view.reading(min((scrape.time for scrape in scrapes.values()), default=0.0), stamps)
 
@@ -274,8 +269,8 @@ class PrometheusCounters:
         """Counters as of the last scrape of each target. Raises SourceError."""
         now = self._api.clock.now()
         try:
-            about = self._series((*CONDITION_FAMILIES, *TARGET_FAMILIES, READ_AT, *CHANGELOG_FAMILIES,
-                                  *DEVICE_FAMILIES, *HIDDEN_JOBS), (), now)
+            about = self._series((*CONDITION_FAMILIES, READ_AT, *CHANGELOG_FAMILIES, *DEVICE_FAMILIES, *HIDDEN_JOBS),
+                                 (), now)
             times = {target: scrape.time for target, scrape in last_scrapes(about).items()}
             oldest = min(times, key=lambda target: (times[target], target), default="")
             if oldest and now - times[oldest] > self._stale_seconds:

@@ -8,19 +8,17 @@ had not run. The number of jobs and points, the size of an answer and the total 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tierd.model import JobLoad, Window
-from tierd.sense.exposition import JOBID
-from tierd.sense.prometheus import QueryApi, Series
+from tierd.sense.exposition import JOBID, target_of
+from tierd.sense.prometheus import QueryApi
 
 BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"
 RATE_SECONDS = 120.0
 """Window of the recording rules."""
-RECENT_SECONDS = 7200.0
-RECENT_STEP_SECONDS, STEP_SECONDS = 300.0, 1800.0
-"""Distance of windows in the last two hours, and before. Every window costs time in each cycle."""
+LEAST_STEP_SECONDS, MOST_WINDOWS = 300.0, 70
+"""Least distance of windows, and most of them. Every window costs time in each cycle."""
 MAX_JOBS = 200
 """Number of jobs with the most bytes, and number of jobs with the most operations."""
 BATCH_JOBS = 25
@@ -46,48 +44,23 @@ def learned_history(api: QueryApi, seen: Window, before: float) -> LearnedHistor
     settings, begun = api.settings, api.clock.now()
     jobs = busiest(seen)
     pairs = sum(job in jobs for _, job in seen.loads)
-    spans = list(ranges(before - 1, settings.learn_seconds, pairs))
+    windows_wanted = min(MOST_WINDOWS, settings.learn_seconds / LEAST_STEP_SECONDS, MAX_LOADS / max(pairs, 1))
+    span = before - 1 - settings.learn_seconds, before - 1, settings.learn_seconds / windows_wanted
     found: dict[tuple[float, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     names = sorted(jobs)
     for begin in range(0, len(names), BATCH_JOBS):
         if api.clock.now() - begun > LEARN_TIMEOUT_SECONDS:
             raise api.error(f"its history takes longer than {LEARN_TIMEOUT_SECONDS:g} s")
         query = api.selector((BYTES, OPERATIONS), JOBID, names[begin:begin + BATCH_JOBS])
-        for span in spans:
-            for series in api.over(query, *span):
-                _take(api, series, jobs, found)
+        for series in api.over(query, *span):
+            target, job = target_of(series.labels), series.labels.get(JOBID, "")
+            for at, value in series.points:
+                found[at, target, job][series.name == OPERATIONS] += value
     if names and not found:
         matching = f", and do their series have {settings.matchers}" if settings.matchers else ""
         raise api.error(f"it has no {BYTES} of these jobs: are the rules of alerts/rules/interference.yml "
                         f"loaded{matching}?")
     return LearnedHistory(tuple(windows(found)), jobs)
-
-
-def _take(api: QueryApi, series: Series, jobs: Collection[str], found: dict[tuple[float, str, str], list[float]],
-          ) -> None:
-    target, job = series.labels.get("target", ""), series.labels.get(JOBID, "")
-    if job not in jobs or not target or series.labels.get("fs") != api.fsname:
-        return
-    for at, value in series.points:
-        found[at, f"{api.fsname}-{target}", job][series.name == OPERATIONS] += value
-        if len(found) > 2 * MAX_LOADS:
-            raise api.error("its history of these jobs is larger than expected")
-
-
-def ranges(end: float, seconds: float, pairs: int) -> Iterator[tuple[float, float, float]]:
-    """Begin, end and step (seconds) of each range query. With many pairs of job and target there are fewer points.
-
-    >>> list(ranges(100_000.0, 86_400.0, 10))
-    [(92800.0, 100000.0, 300.0), (13600.0, 91000.0, 1800.0)]
-    >>> list(ranges(100_000.0, 3600.0, 100_000))
-    [(96400.0, 100000.0, 3600.0)]
-    """
-    recent = min(seconds, RECENT_SECONDS)
-    points = recent / RECENT_STEP_SECONDS + (seconds - recent) / STEP_SECONDS
-    coarser = max(1.0, points * pairs / MAX_LOADS)
-    yield end - recent, end, RECENT_STEP_SECONDS * coarser
-    if seconds > recent + STEP_SECONDS:
-        yield end - seconds, end - recent - STEP_SECONDS, STEP_SECONDS * coarser
 
 
 def busiest(seen: Window) -> frozenset[str]:

@@ -353,7 +353,7 @@ def test_an_exporter_without_one_of_these_collectors_is_asked_for_all_that_it_ha
 
 def test_the_collectors_that_are_asked_for_show_all_that_is_read() -> None:
     shown = {family.name: collector.name for collector in COLLECTORS for family in collector.families}
-    wanted = {*exposition.JOB_FAMILIES, *exposition.TARGET_FAMILIES, exposition.READ_AT, *exposition.CONDITION_FAMILIES,
+    wanted = {*exposition.JOB_FAMILIES, exposition.READ_AT, *exposition.CONDITION_FAMILIES,
               *exposition.CHANGELOG_FAMILIES, exposition.NONROTATIONAL, *exposition.DATA_LIMITS,
               "lustre_service_requests_total"}
     needed = {shown[name.removesuffix("_bucket").removesuffix("_count") if "io_size" in name else name]

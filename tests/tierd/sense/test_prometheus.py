@@ -24,6 +24,7 @@ from tests.tierd.sense.test_prometheus_history import api
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings
+from tierd.sense.exposition import READ_AT
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import PrometheusCounters, QueryApi, Series, newest_reading, result_of
 from tierd.sense.readings import ChangelogState, Reading, window
@@ -34,7 +35,7 @@ def labels(target: str = "OST0000", **more: str) -> dict[str, str]:
 
 
 def about(target: str = "OST0000", *times: float, **more: str) -> list[Series]:
-    return [Series("lustre_jobs", labels(target, **more), [(t, 1.0) for t in times]),
+    return [Series(READ_AT, labels(target, **more), [(t, t) for t in times]),
             Series("lustre_ost_recovering", labels(target, **more), [(t, 0.0) for t in times])]
 
 
@@ -43,15 +44,14 @@ def written(job_id: str, *points: tuple[float, float], **more: str) -> Series:
 
 
 def test_a_reading_has_the_last_scrape_of_each_target_with_its_time() -> None:
-    read_at = Series("lustre_jobs_read_timestamp_seconds", labels(), [(0, 700.0), (10, 710.0), (20, 719.5)])
     of_both = [*about("OST0000", 0, 10, 20), *about("OST0001", 4, 14)]
     jobs = [written("j", (0, 0.0), (10, 100.0), (20, 300.0)), written("j", (4, 50.0), (14, 80.0), target="OST0001"),
             written("ended", (0, 5.0), (10, 9.0))]
-    exact = newest_reading([*of_both, read_at], jobs)
+    exact = newest_reading(of_both, jobs)
     assert exact.time == 14
     assert {pair: entry.sums for pair, entry in exact.jobs.items()} == {
         ("l-OST0000", "j"): {"write_bytes": 300.0}, ("l-OST0001", "j"): {"write_bytes": 80.0}}
-    assert [exact.stamps[f"l-OST000{number}"].seconds for number in (0, 1)] == [719.5, 14]
+    assert [exact.stamps[f"l-OST000{number}"].seconds for number in (0, 1)] == [20, 14]
     assert exact.conditions == {}
 
 
@@ -81,7 +81,7 @@ def test_a_new_job_counts_from_the_last_scrape_with_all_jobs(hidden: float, old:
     def at(*times: float) -> Reading:
         points = {"old": [(at, 9.0) for at in old if at <= times[-1]], "new": [(20, 40.0)][:times[-1] == 20]}
         jobs = [Series("lustre_job_operations_total", labels(jobid=job, operation="write"), points[job])
-                for job in points]
+                for job in points if points[job]]
         return newest_reading([*about("OST0000", *times), Series("lustre_jobs_idle", labels(), [
             (at, hidden) for at in times])], jobs)
 
@@ -90,7 +90,7 @@ def test_a_new_job_counts_from_the_last_scrape_with_all_jobs(hidden: float, old:
 
 def test_the_newest_condition_counts() -> None:
     series = [*about("OST0000", 0, 10), Series("lustre_ost_degraded", labels(), [(0, 0.0), (10, 1.0)]),
-              Series("lustre_jobs", labels("MDT0000"), [(10, 1.0)])]
+              Series(READ_AT, labels("MDT0000"), [(10, 10.0)])]
     reading = newest_reading(series, [])
     assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery status unknown"}
 
@@ -109,7 +109,7 @@ def fetch(url: str) -> PrometheusCounters:
     return PrometheusCounters(api(url), 90.0)
 
 
-RECENT: dict[str, Any] = {"metric": {"__name__": "lustre_jobs", **labels()},
+RECENT: dict[str, Any] = {"metric": {"__name__": READ_AT, **labels()},
                           "values": [[NOW - 20, "1"], [NOW - 5, "1"]]}
 LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="j")}}
 
