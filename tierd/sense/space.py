@@ -145,9 +145,7 @@ class PoolMedia:
             flash, disks = pair.flash, pair.hdd
             if rotating := self.rotating(flash):
                 found[flash] = (f"pool {flash!r} is configured as flash, but the servers report rotating disks: "
-                                f"{first_names(rotating)}{self._proposal()}")
-            elif self._pools and not self._pools.get(flash) and self._proposal():
-                found[flash] = f"pool {flash!r} has no targets{self._proposal()}"
+                                f"{first_names(rotating)}")
             if self.is_on_flash(disks):
                 found[disks] = f"pool {disks!r} is configured as disks, but all its targets are flash"
         return found
@@ -156,8 +154,3 @@ class PoolMedia:
     def problem(self) -> str:
         """All that is wrong with the configured pools; "" if nothing is known to be wrong."""
         return "; ".join(self.wrong_pools().values())
-
-    def _proposal(self) -> str:
-        configured = {pool for pair in self.pool_pairs for pool in (pair.flash, pair.hdd)}
-        named = [repr(pool) for pool in sorted(self._pools) if pool not in configured and self.is_on_flash(pool)]
-        return f"; all targets of {', '.join(named)} are flash" if named else ""

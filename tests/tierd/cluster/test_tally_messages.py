@@ -34,7 +34,7 @@ def contents(draw: st.DrawFn) -> TallyContent:
         tuple(draw(st.lists(fids, max_size=3))),
         tuple(draw(st.lists(st.builds(OtherMove, paths, jobs, times, fids, st.none() | st.integers(0, 99),
                                       st.just("10.0.0.1@tcp")), max_size=3))),
-        draw(counts), draw(st.booleans()))
+        draw(st.booleans()))
 
 
 tallies = st.builds(Tally, st.just("MDT0000"), counts, counts, counts, jobs, counts, counts, st.booleans(),

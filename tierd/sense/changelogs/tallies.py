@@ -121,8 +121,6 @@ class TallyContent(Struct, frozen=True):
     removed: Rows[Fid] = ()
     """Files that no longer exist, or are no longer part of the sample."""
     moves: Rows[OtherMove] = ()
-    closes: Natural = 0
-    """CLOSE records of known files."""
     renamed: bool = False
     """Whether directories, or files unknown to the reader, were renamed. Other readers may know paths with them."""
 
@@ -217,7 +215,7 @@ class TallyMaker:
             directories, tuple(map(FileTally, fids, map(every.__getitem__, owners), (
                 os.fsencode(counts.places.by_number[place]) for place in table.place[rows].tolist()),
                 table.names_of(rows), *(getattr(table, name)[rows].tolist() for name in STATE))),
-            tuple(before - after), moves, sum(row.closes for row in directories), renamed=renamed)
+            tuple(before - after), moves, renamed=renamed)
 
     def _sampled(self) -> set[Fid]:
         return set(chain.from_iterable(self._samples.values()))
