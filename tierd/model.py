@@ -535,8 +535,6 @@ class SharedRuns:
     runs: int
     seconds: float
     """Time for which the files were open, over all runs."""
-    ended_at: float = 0.0
-    """End of the last run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from tierd.model import Finding, Window
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import FactsCollector, LearntRuns
+from tierd.sense.facts import FactsCollector
 from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.own_moves import OwnMoves, nids_of_moves
@@ -42,8 +42,6 @@ FACTS_SECONDS = 15.0
 """Time between two readings of the facts that policies need."""
 COSTS_SECONDS = 300.0
 """Time between two writes of the device time costs to the journal."""
-RUNS_STATE = "shared_runs"
-"""Name of the runs on shared files in the journal."""
 COSTS_STATE = "service_costs"
 """Name of these costs in the journal."""
 BLOCKING = {"blind": Reason.UNREADABLE, "mover": Reason.OTHER_MOVER, "claim": Reason.CLAIM_HELD,
@@ -150,8 +148,7 @@ class Daemon:
             node.filesystem, self.table, inventory, flash_pools, metadata_targets=len(node.mdts),
             clients=node.clients, media=parts.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,
             disks=node.disks, busy_per_second=busy_directory(settings) / 2, job_nodes=parts.job_nodes,
-            closed=lambda: self.closed_targets, runs=LearntRuns(
-                parts.journal.state().get(RUNS_STATE, ""), lambda runs: parts.journal.set_state({RUNS_STATE: runs})))
+            closed=lambda: self.closed_targets)
         """The facts that were collected last: pools, and the space on their targets."""
         self.observer = Observer(parts, self.engine, self.table, self.facts, finding_log=self.log, store=self.store,
                                  metadata=metadata)

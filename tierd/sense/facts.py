@@ -6,7 +6,6 @@ target is the change of its free space in some minutes.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -47,37 +46,27 @@ class FillRates:
 MAX_SHARED_RUNS = 20
 """Users and directories whose runs are remembered, those of the newest runs. Each takes two requests to an MDT each
 half minute."""
-KnownRuns = dict[tuple[str, int], SharedRuns]
-"""By directory and user."""
 
 
 class LearntRuns:
-    """Runs on shared files that have ended, by directory and user: the next run may have another job id."""
+    """Runs on shared files that have ended since the start: the next run may have another job id."""
 
-    def __init__(self, stored: str = "", store: Callable[[str], object] = str) -> None:
-        """``stored`` is what ``store`` kept before; "" for nothing. The journal keeps it over a restart."""
-        self._known = runs_from_json(stored)
-        self._store = store
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], SharedRuns] = {}
+        """By directory and user."""
 
     def learn(self, runs: Iterable[SharedRun], filesystem: Filesystem) -> tuple[SharedRuns, ...]:
         """All runs, the newest last, after these have ended; with the present layouts of their files."""
-        known = dict(self._known)
+        known = self._known
         for run in runs:
             with suppress(OSError):  # removed
                 key = run.path.rpartition("/")[0], filesystem.status(run.path).uid
                 before = known.pop(key, None)  # put in again, it is the newest
-                if before is not None and run.ended_at <= before.ended_at:
-                    known[key] = before  # a record that is read again after a restart
-                    continue
                 openers = min(run.openers, before.file.openers) if before else run.openers
                 known[key] = SharedRuns(SharedFile(run.job, run.path, openers), 1 + (before.runs if before else 0),
-                                        run.ended_at - run.began_at + (before.seconds if before else 0.0),
-                                        run.ended_at)
-        known = dict(list(known.items())[-MAX_SHARED_RUNS:])
-        if known != self._known:
-            self._known = known
-            self._store(runs_to_json(known))
-        return tuple(_as_it_is(filesystem, each) for each in known.values())
+                                        run.ended_at - run.began_at + (before.seconds if before else 0.0))
+        self._known = dict(list(known.items())[-MAX_SHARED_RUNS:])
+        return tuple(_as_it_is(filesystem, each) for each in self._known.values())
 
 
 def _as_it_is(filesystem: Filesystem, runs: SharedRuns) -> SharedRuns:
@@ -88,28 +77,6 @@ def _as_it_is(filesystem: Filesystem, runs: SharedRuns) -> SharedRuns:
 
 def _with_layout(filesystem: Filesystem, file: SharedFile) -> SharedFile:
     return replace(file, layout=filesystem.layout(file.path), size_bytes=filesystem.status(file.path).size_bytes)
-
-
-def runs_to_json(known: KnownRuns) -> str:
-    """The runs, for the journal.
-
-    >>> runs = {("/d", 5): SharedRuns(SharedFile("mpi.7", "/d/out", 16), 2, 80.0, 9.5)}
-    >>> runs_from_json(runs_to_json(runs)) == runs
-    True
-    >>> runs_from_json("{}"), runs_from_json('[["/d", 5, "mpi.7", "/d/out", "many", 2, 80, 9]]')
-    ({}, {})
-    """
-    return json.dumps([[directory, user, runs.file.job, runs.file.path, runs.file.openers, runs.runs, runs.seconds,
-                        runs.ended_at] for (directory, user), runs in known.items()])
-
-
-def runs_from_json(text: str) -> KnownRuns:
-    """The runs as they were stored; none if any of them makes no sense."""
-    with suppress(ValueError, TypeError, OverflowError):
-        return {(str(directory), int(user)): SharedRuns(SharedFile(str(job), str(path), int(openers)), int(runs),
-                                                        float(seconds), float(ended_at))
-                for directory, user, job, path, openers, runs, seconds, ended_at in json.loads(text)}
-    return {}
 
 
 MAX_LAYOUTS = 20

@@ -17,17 +17,15 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios import events
 from simulator.settings import recorded_test_bed
 from tests.tierd.later import raising
-from tests.tierd.simulated import HDD, NOISE, STREAM, world
+from tests.tierd.simulated import HDD, NOISE, STREAM
 from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered
 from tierd.act.journal.entry import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.daemon.loop import RUNS_STATE
 from tierd.daemon.service import UNFINISHED_WAITS
 from tierd.daemon.states import State
-from tierd.model import Action, SharedFile, SharedRuns
-from tierd.sense.facts import runs_to_json
+from tierd.model import Action
 
 
 def waiting(site: Site, *paths: str) -> None:
@@ -276,20 +274,6 @@ def test_directories_whose_turn_had_not_come_get_their_default_layout(site: Site
     site.sql("DELETE FROM actions WHERE place = CAST('/proj/ingest/d1' AS BLOB)")
     site.kill()
     site.run_until_said("SET default layout of /proj/ingest/d1", before=200)
-
-
-# What was learnt of runs on shared files is still known after a restart
-
-
-def test_runs_on_shared_files_before_a_restart_count(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.sqlite")
-    runs = SharedRuns(SharedFile("mpi.7", "/proj/out", 16), 2, 80.0)
-    journal.set_state({RUNS_STATE: runs_to_json({("/proj", 1001): runs})})
-    journal.close()
-    at = world(tmp_path, ())
-    at.daemon.facts.gather(at.daemon.parts.node.clock.now())
-    assert [runs.file.path for runs in at.daemon.facts.known.shared_runs] == ["/proj/out"]
-    at.journal.close()
 
 
 # Default layouts of before a restart go on filling the flash pool; an undo that fails is tried again

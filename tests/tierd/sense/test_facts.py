@@ -242,8 +242,7 @@ def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
     files = Files(files={f"/d/{name}": (replace(status(7, 1.0), uid=uid), ON_DISK) for name, uid in (
         ("one", 5), ("two", 5), ("other", 6))})
     table = ActivityTable(files.path_of)
-    stored: list[str] = []
-    gather = gatherer(files, table, runs=LearntRuns(store=stored.append))
+    gather = gatherer(files, table)
 
     def ran(number: int, name: bytes, openers: int, begin: float) -> None:
         def of(kind: RecordType, time: float) -> Record:
@@ -263,7 +262,6 @@ def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
     assert (mine.file.job, mine.file.path, mine.file.openers, mine.runs, mine.seconds) == (
         "mpi.12", "/d/two", 12, 2, 80.0)
     assert gather.gather(1330.0).shared_runs == (other, mine)
-    assert gatherer(files, runs=LearntRuns(stored[-1])).gather(10.0).shared_runs == (other, mine), "after a restart"
 
 
 def test_default_layouts_of_busy_directories() -> None:
