@@ -38,6 +38,9 @@ from tierd.sense.paths import join
 MAX_EVENTS = 100_000
 """Events held until they are taken; further ones are reported as lost."""
 MAX_DIRECTORIES = 8192
+CORRECTIONS = {"ENOSPC": ": raise the sysctl fs.inotify.max_user_watches",
+               "EMFILE": ": raise the sysctl fs.inotify.max_user_instances"}
+"""What to do about errors."""
 _HEAD = struct.Struct("iIII")
 CLOSE_WRITE, CLOSE_READ, OPEN, MOVED_FROM, MOVED_TO, CREATE, DELETE = (1 << bit for bit in range(3, 10))
 MOVE_SELF, _UNMOUNT, _OVERFLOW, _IGNORED = 0x800, 0x2000, 0x4000, 0x8000
@@ -66,7 +69,7 @@ class Watcher:
         try:
             self._manager = module.WatchManager()
         except OSError as error:
-            raise InotifyError(watch_error(error.errno or errno.EMFILE, "inotify")) from error
+            raise InotifyError(watch_error(errno.errorcode[error.errno or errno.EMFILE], "inotify")) from error
         self._descriptor: int = self._manager.get_fd()
         os.set_inheritable(self._descriptor, False)  # lfs must not inherit it
         self._now = now
@@ -87,15 +90,14 @@ class Watcher:
         """Watch the files in a directory. Raises InotifyError with what to do about it."""
         with self._lock:
             if len(self._folders) >= MAX_DIRECTORIES and folder not in self._folders.values():
-                raise InotifyError(errno.ENOSPC, f"more than {MAX_DIRECTORIES} directories: not all are watched")
+                raise InotifyError(f"more than {MAX_DIRECTORIES} directories: not all are watched")
             try:
                 added = self._manager.add_watch(folder, WATCHED | _ONLY_DIRECTORIES, quiet=False)
                 number = next(iter(added.values()))
             except UnicodeError as error:
-                raise InotifyError(errno.EILSEQ, f"{folder!a} cannot be watched: its name is not text") from error
+                raise InotifyError(watch_error("its name is not text", folder)) from error
             except Exception as error:
-                number = errno_of(str(error))
-                raise InotifyError(number, watch_error(number, folder)) from error
+                raise InotifyError(watch_error(str(error).rpartition("Errno=")[2], folder)) from error
             self._folders[number] = folder
 
     def remove(self, folder: str) -> None:
@@ -159,29 +161,14 @@ def import_pyinotify() -> ModuleType:
             import pyinotify  # noqa: PLC0415 -- the daemon works without it
     except ImportError as error:
         raise InotifyError("pyinotify is not installed (pip install pyinotify)") from error
-    module: ModuleType = pyinotify
-    for handler in list(module.log.handlers):
-        module.log.removeHandler(handler)
-    module.log.setLevel(0)
-    return module
+    pyinotify.log.handlers.clear()
+    return pyinotify  # type: ignore[no-any-return]
 
 
-def errno_of(words: str) -> int:
-    """The number in pyinotify's ``add_watch: cannot watch /x WD=-1, Errno=No space left on device (ENOSPC)``.
-
-    >>> errno_of("add_watch: cannot watch /x WD=-1, Errno=No space left on device (ENOSPC)") == errno.ENOSPC
-    True
-    """
-    name = words.rpartition("(")[2].rstrip(")")
-    found: int = getattr(errno, name, errno.EIO)
-    return found
-
-
-def watch_error(number: int, what: str) -> str:
-    """Why something cannot be watched, and what to do."""
-    correction = {errno.ENOSPC: "raise the sysctl fs.inotify.max_user_watches",
-            errno.EMFILE: "raise the sysctl fs.inotify.max_user_instances"}.get(number, "")
-    return f"{ascii(what)[1:-1]} cannot be watched: {os.strerror(number)}{f': {correction}' if correction else ''}"
+def watch_error(reason: str, what: str) -> str:
+    """Why something cannot be watched, and what to do. pyinotify puts the name of the error into its sentence."""
+    correction = next((words for name, words in CORRECTIONS.items() if name in reason), "")
+    return f"{ascii(what)[1:-1]} cannot be watched: {reason}{correction}"
 
 
 MAX_FILES = 200_000
@@ -239,8 +226,8 @@ class WatchedDirectories:
         try:
             self._watcher.add(self._mount + directory)
         except InotifyError as error:
-            if error.errno not in {errno.ENOENT, errno.ENOTDIR}:  # it is there
-                self._unwatched[directory] = str(error.strerror)
+            if os.path.isdir(self._mount + directory):
+                self._unwatched[directory] = str(error)
             return False
         return True
 
