@@ -21,10 +21,8 @@ LEAST_STEP_SECONDS, MOST_WINDOWS = 300.0, 70
 """Least distance of windows, and most of them. Every window costs time in each cycle."""
 MAX_JOBS = 200
 """Number of jobs with the most bytes, and number of jobs with the most operations."""
-BATCH_JOBS = 25
-"""Jobs in one query."""
 LEARN_TIMEOUT_SECONDS = 20.0
-"""Limit of the time of all queries together. The first window needs the history, so no counters are read meanwhile. A
+"""Limit of the time of the query. The first window needs the history, so no counters are read meanwhile. A
 choice."""
 MAX_LOADS = 100_000
 """Maximum number of loads (one for each job, target and window) in the whole history."""
@@ -41,22 +39,16 @@ class LearnedHistory:
 
 def learned_history(api: QueryApi, seen: Window, before: float) -> LearnedHistory:
     """The history before a time of the busiest jobs in a window. Raises SourceError."""
-    settings, begun = api.settings, api.clock.now()
-    jobs = busiest(seen)
+    settings, jobs = api.settings, busiest(seen)
     pairs = sum(job in jobs for _, job in seen.loads)
     windows_wanted = min(MOST_WINDOWS, settings.learn_seconds / LEAST_STEP_SECONDS, MAX_LOADS / max(pairs, 1))
     span = before - 1 - settings.learn_seconds, before - 1, settings.learn_seconds / windows_wanted
     found: dict[tuple[float, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
-    names = sorted(jobs)
-    for begin in range(0, len(names), BATCH_JOBS):
-        if api.clock.now() - begun > LEARN_TIMEOUT_SECONDS:
-            raise api.error(f"its history takes longer than {LEARN_TIMEOUT_SECONDS:g} s")
-        query = api.selector((BYTES, OPERATIONS), JOBID, names[begin:begin + BATCH_JOBS])
-        for series in api.over(query, *span):
-            target, job = target_of(series.labels), series.labels.get(JOBID, "")
-            for at, value in series.points:
-                found[at, target, job][series.name == OPERATIONS] += value
-    if names and not found:
+    for series in api.over(api.selector((BYTES, OPERATIONS), JOBID, sorted(jobs)), *span) if jobs else ():
+        target, job = target_of(series.labels), series.labels.get(JOBID, "")
+        for at, value in series.points:
+            found[at, target, job][series.name == OPERATIONS] += value
+    if jobs and not found:
         matching = f", and do their series have {settings.matchers}" if settings.matchers else ""
         raise api.error(f"it has no {BYTES} of these jobs: are the rules of alerts/rules/interference.yml "
                         f"loaded{matching}?")

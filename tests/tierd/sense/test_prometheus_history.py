@@ -68,22 +68,6 @@ def test_a_bad_answer_is_not_history(behave: Behave, words: str, matchers: str) 
         remembering(server.url, matchers=matchers)(seen("a"), NOW)
 
 
-class Hurrying(SettableClock):
-    """Each look at it takes a while."""
-
-    def now(self) -> float:
-        self.at += 3
-        return self.at
-
-
-def test_an_incomplete_history_is_not_used() -> None:
-    jobs = [f"j{n}" for n in range(150)]
-    with liar(matrix(rate(BYTES, "j1", (NOW - 600, 1.0)))) as server:
-        with pytest.raises(SourceError, match="its history takes longer than 20 s"):
-            remembering(server.url, Hurrying(NOW))(seen(*jobs), NOW)
-        assert 1 < len(server.requests) < 6
-
-
 def test_the_busiest_jobs_are_selected() -> None:
     loads = {("l-OST0000", f"j{n}"): JobLoad("l-OST0000", f"j{n}", write_bytes=float(n), writes=float(5000 - n))
              for n in range(5000)}
