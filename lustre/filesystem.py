@@ -120,9 +120,6 @@ class Filesystem(Protocol):
         A record that was written late may be missing in one call, and there in a later one from before it.
         """
 
-    def mdt_index_of(self, fid: Fid) -> int:
-        """Return the index of the MDT that has a FID."""
-
 
 class FileFlags(Flag):
     """Inode flags that matter to a mover, as ``lsattr`` shows them."""

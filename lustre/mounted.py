@@ -143,11 +143,6 @@ class MountedFilesystem:
         """Clear the records up to an index for one registered reader (``cl1``). Raises ValueError for index 0."""
         self._library.clear_changelog(f"{self.fsname}-{mdt}", reader, index)
 
-    def mdt_index_of(self, fid: Fid) -> int:
-        """Return the index of the MDT that has a FID. The client asks the MDTs once for each sequence of FIDs."""
-        with directories.opened(self._mount.path) as root:  # closed at once: an open descriptor blocks an unmount
-            return self._library.mdt_index_of(root, fid)
-
 
 def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
     """Read the members of each pool: their full target names, sorted. A pool without members is empty."""

@@ -266,10 +266,6 @@ class SimulatedFilesystem:
         self.calls.take_records(records, walked)
         return data
 
-    def mdt_index_of(self, fid: Fid) -> int:
-        """Return the index of the MDT that has a FID. Clients know it: it costs nothing."""
-        return self._cluster.namespace.mdt_index_of(fid)
-
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         with self._cluster.lock:
             self._mdt(mdt).changelog.clear(index, self._cluster.now, reader)

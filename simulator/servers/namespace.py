@@ -109,10 +109,6 @@ class Namespace:
         number = self._next_id[sequence] = self._next_id.get(sequence, 0) + 1
         return Fid(sequence, number)
 
-    @staticmethod
-    def mdt_index_of(fid: Fid) -> int:
-        return max(0, fid.sequence - FIRST_SEQUENCE) // SEQUENCES_OF_MDT
-
     def add(self, parent: Inode, name: str, mdt_index: int, now: float, *, uid: int, directory: bool = False,
             client_index: int = 0) -> Inode:
         """Add a file or directory. Raises OSError EEXIST if the name exists."""

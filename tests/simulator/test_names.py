@@ -63,11 +63,6 @@ def test_a_component_gets_objects_when_a_write_reaches_it() -> None:
     assert (stored.start_bytes, stored.end_bytes) == (128 << 10, MIB)
 
 
-def test_a_fid_says_its_mdt() -> None:
-    cluster = Cluster(recorded_test_bed())
-    assert SimulatedFilesystem(cluster).mdt_index_of(cluster.namespace.new_fid(1, 3)) == 1
-
-
 def test_objects_go_round_the_pool() -> None:
     cluster = Cluster(recorded_test_bed(1))
     cluster.make_directory("/d", Layout((Component(pool="hdd"),), composite=False))
