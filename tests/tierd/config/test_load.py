@@ -6,10 +6,13 @@ Settings that cannot work together are refused or warned of.
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.tierd.logged import logged
 from tierd.__main__ import main
 from tierd.config.act import Mode
+from tierd.config.contradictions import why_no_pool_name
 from tierd.config.load import ConfigurationError, load, parse
 from tierd.config.settings import Settings
 from tierd.policies.registry import BUILT_IN
@@ -183,9 +186,20 @@ def test_thresholds_that_are_exchanged_are_refused_in_every_policy(
 
 READER = "[reader]\nenabled = true\n[cluster]\nservers = ['nats://a:4222']\n"
 REFUSED = [
+    ('[small_files_to_flash]\nflash_pool = "lustre.flash"', 2, "write the pool without the name of the file system"),
+    ('[small_files_to_flash]\nhdd_pool = "slow disks"', 2, "a pool's name has no spaces and no /"),
+    ('[small_files_to_flash]\nhdd_pool = "a-name-of-16-char"', 2, "a pool's name has 15 characters at most"),
+    ('[small_files_to_flash]\nflash_pool = "none"', 2, "Lustre reserves this name"),
+    ('[[scopes]]\npath = "/a"\n[scopes.small_files_to_flash]\nflash_pool = "a/b"', 4, "no spaces and no /"),
     ('[web]\naddress = "127.0.0.1:9170"', 2, "write an IP address or a host name; the port is [web] port"),
     ('[web]\naddress = "10.0.0.300"', 2, "write an IP address or a host name"),
     ('[web]\naddress = "http://mgmt01"', 2, "write an IP address or a host name"),
+    ('[sense.exporter_access]\nuser = "tierd"', 2, "the user 'tierd' has no password: set password_file"),
+    ('[sense.prometheus.access]\nuser = "tierd"', 2, "the user 'tierd' has no password: set password_file"),
+    ('[sense.exporter_access]\npassword_file = "/x"', 2, "there is a password but no user: set user"),
+    ('[sense.exporter_access]\nuser = "u"\npassword_file = "/x"\ntoken_file = "/t"', 4,
+     "not both: remove one of the two"),
+    ('[sense.exporter_access]\nkey_file = "/x"', 2, "a key needs its certificate: set cert_file"),
     ("[sense]\ncycle_seconds = 0.0001", 2, "sense.cycle_seconds: must be greater than or equal to 0.01 (it is 0.0001)"),
     ("[claim]\nexpiry_seconds = 1e300", 2, "claim.expiry_seconds: must be less than or equal to 922"),
     ("[sense]\ntimeout_seconds = 90", 2, "timeout_seconds = 90 must be shorter than stale_seconds = 90"),
@@ -252,10 +266,15 @@ WARNED = [
     ('[[scopes]]\npath = "/a"\n[scopes.limits.pools.nvme]\nfiles_per_second = 1', 3, "does not use a pool 'nvme'"),
     ('[sense]\nexporters = ["http://a:1/metrics"]\n[sense.prometheus]\nurl = "http://p:9090"', 2,
      "tierd reads Prometheus, not exporters"),
+    ('[sense]\nexporters = ["http://a:1/metrics", "http://a:1/metrics"]', 2, "listed twice"),
+    ('[sense]\nexporters = ["http://a:1"]', 2, "the metrics are at http://a:1/metrics: add /metrics"),
     ('[web]\naddress = "0.0.0.0"', 2, "anyone on the network can read this port: set a config_file"),
     ('[web]\naddress = ""', 2, "anyone on the network can read this port"),
     ('[web]\nchange_users = ["alice"]', 2, "without passwords the page has no buttons: set config_file"),
+    ('[sense.exporter_access]\nuser = "u"\npassword_file = "/x"\npassword_env = "X"', 4, "password_env is ignored"),
+    ('[sense]\nmdts = ["MDT0000"]\n[sense.readers]\nMDT0001 = "cl1"', 4, "the changelog of MDT0001 is not read"),
     ('[act]\non = ["cold-on-flash"]\n[detect.cold_on_flash]\nenabled = false', 2, "the policy cold-on-flash is off"),
+    ("[verify]\nharm_seconds = 90", 2, "harm_seconds = 90 should not exceed judge_seconds = 60"),
     (f"{READER}[sense]\nmdts = ['MDT0000', 'MDT0001']\nreaders = {{MDT0000 = 'cl1'}}", 7, "no user for MDT0001"),
 ]
 
@@ -292,8 +311,7 @@ min_gain = 7
 probability = 0.7
 end_probability = 0.9
 [sense]
-exporters = ["http://a:1/metrics"]
-prometheus.url = "http://p:9090"
+exporters = ["http://a:1/metrics", "http://a:1/metrics"]
 stale_seconds = "old"
 [limits]
 files_per_secnod = 1
@@ -311,6 +329,14 @@ reserve = 2
     assert main(["--config", str(path), "--check-config"]) == 1
     *lines, last = capsys.readouterr().err.splitlines()
     assert [line.removeprefix("warning: ").split(" ")[0] for line in lines] == [
-        f"{path}:{number}:" for number in (2, 5, 7, 9, 11, 13, 15, 16, 18, 21)]
+        f"{path}:{number}:" for number in (2, 5, 7, 8, 10, 12, 14, 15, 17, 20)]
     assert [number for number, line in enumerate(lines) if line.startswith("warning: ")] == [2]
     assert last == f"{path}: 9 mistakes"
+
+
+@given(st.text(max_size=20))
+def test_a_name_that_is_accepted_could_be_created(name: str) -> None:
+    if not why_no_pool_name(name) and name:
+        assert len(name.encode()) <= 15
+        assert not set(name) & set(" ./\n")
+        assert name not in {"none", "inherit", "ignore"}
