@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lustre.errors import typed
 from lustre.parameters import Tree, parse_device
 
 PARAMETER = "max_create_count"
@@ -28,10 +27,6 @@ class ObjectCreation:
     def stopped(self) -> frozenset[str]:
         """Full names of the OSTs of one file system on which an MDT of this node creates no objects: its limit is 0."""
         return frozenset()
-
-    def set_limit(self, target: str, mdt: str, count: int) -> None:
-        """Set the limit of one MDT for an OST. Raises OSError."""
-        raise FileNotFoundError(2, f"this node does not serve {mdt}", target)
 
 
 class LocalObjectCreation(ObjectCreation):
@@ -53,12 +48,6 @@ class LocalObjectCreation(ObjectCreation):
             target, mdt = f"{device.fsname}-{device.target}", device.instance
             if target.startswith(f"{self._fsname}-OST") and mdt.startswith("MDT") and only in {"", target}:
                 yield target, mdt, (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip()
-
-    def set_limit(self, target: str, mdt: str, count: int) -> None:
-        if (path := self._tree.path(f"osp/{target}-osc-{mdt}/{PARAMETER}")) is None:
-            raise FileNotFoundError(2, f"this node does not serve {mdt}", target)
-        with typed(f"set {PARAMETER}", path), open(path, "w", encoding="ascii") as file:
-            file.write(f"{count}\n")
 
 
 def set_command(target: str, count: int) -> str:

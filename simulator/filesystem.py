@@ -278,27 +278,15 @@ class SimulatedFilesystem:
 
 
 class SimulatedObjectCreation(ObjectCreation):
-    """``osp.*.max_create_count`` of all MDTs, on a node that serves them all. The model has the lowest for each OST."""
+    """``osp.*.max_create_count`` of all MDTs, on a node that serves them all."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._limits: dict[tuple[str, str], int] = {}
 
     def limits(self, target: str) -> Mapping[str, int]:
         with self._cluster.lock:
-            index = self._index(target)
-            present = self._cluster.osts[index].max_create_count
-            return {mdt.short_name: self._limits.get((target, mdt.short_name), present) for mdt in self._cluster.mdts}
+            present = next(ost.max_create_count for ost in self._cluster.osts if ost.name == target)
+            return {mdt.short_name: present for mdt in self._cluster.mdts}
 
     def stopped(self) -> frozenset[str]:
         return frozenset(ost.name for ost in self._cluster.osts if 0 in self.limits(ost.name).values())
-
-    def set_limit(self, target: str, mdt: str, count: int) -> None:
-        with self._cluster.lock:
-            self._limits = {**{(target, name): value for name, value in self.limits(target).items()}, **self._limits,
-                            (target, mdt): count}
-            self._cluster.osts[self._index(target)].max_create_count = min(
-                value for (of, _), value in self._limits.items() if of == target)
-
-    def _index(self, target: str) -> int:
-        return next(ost.index for ost in self._cluster.osts if ost.name == target)

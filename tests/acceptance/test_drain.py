@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lustre.creation import LocalObjectCreation, ObjectCreation
+from lustre.creation import ObjectCreation
 from lustre.layout.directory import DefaultStriping
 from lustre.layout.model import Layout
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
+from tests.acceptance.site import MIB, checksum, long_ago, noise
 from tests.acceptance.test_gate import Tierd
 from tests.acceptance.test_gate import tierd as tierd
 from tierd.act.drain import Drains, Phase
@@ -73,21 +73,6 @@ def test_a_drained_ost_is_empty_and_every_file_is_intact(
         assert site.pools_of(file), file
         assert checksum(file) == before, file
         ledger.enter(file)
-
-
-def test_new_objects_on_this_node(site: Site) -> None:
-    creation = LocalObjectCreation(site.tree, site.mount.fsname)
-    target = site.filesystem.pools()[site.hdd][0]
-    before = creation.limits(target)
-    if not before:
-        pytest.skip("this node serves no MDT: osp.*.max_create_count is on an MDS only")
-    for mdt, count in before.items():
-        creation.set_limit(target, mdt, 0)
-        try:
-            assert creation.limits(target)[mdt] == 0
-        finally:
-            creation.set_limit(target, mdt, count)
-    assert creation.limits(target) == before
 
 
 def test_a_default_striping_of_directories_is_set_and_undone(tierd: Tierd) -> None:

@@ -1,7 +1,5 @@
 from pathlib import Path
 
-import pytest
-
 from lustre.creation import LocalObjectCreation, ObjectCreation
 from lustre.parameters import Roots, Tree
 
@@ -22,14 +20,5 @@ def test_the_limits_of_the_mdts_of_this_node(tmp_path: Path) -> None:
     assert creation.limits("lustre-OST0004") == {"MDT0000": 20000, "MDT0001": 0}
     assert creation.limits("lustre-OST0005") == {}
     assert creation.stopped() == {"lustre-OST0004"}
-    creation.set_limit("lustre-OST0004", "MDT0000", 0)
-    assert creation.limits("lustre-OST0004") == {"MDT0000": 0, "MDT0001": 0}
-    assert creation.limits("lustre-OST0003") == {"MDT0000": 32}
-
-
-def test_a_node_that_does_not_serve_the_mdt_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="does not serve MDT0000"):
-        made(tmp_path).set_limit("lustre-OST0004", "MDT0000", 0)
     assert ObjectCreation().limits("lustre-OST0004") == {}
-    with pytest.raises(FileNotFoundError):
-        ObjectCreation().set_limit("lustre-OST0004", "MDT0000", 0)
+

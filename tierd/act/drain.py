@@ -5,9 +5,7 @@ queued, and continues when they have ended. The journal stores the last director
 restart or a kill repeats little, and loses nothing. Passes follow until one finds nothing to move: that proves that the
 target is empty, except for files that it names with their reasons.
 
-New objects are stopped by the administrator, or by tierd where it runs on the MDS and is allowed to
-(:mod:`lustre.creation`). The journal has the earlier limits before tierd changes them, and they are restored when the
-drain is ended, even after a kill.
+The administrator stops new objects (:mod:`lustre.creation`).
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ class Phase(StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     EMPTY = "empty"
-    """The last pass found nothing to move. New objects stay stopped until the drain is ended."""
+    """The last pass found nothing to move. The target takes no files until the drain is ended."""
     INCOMPLETE = "incomplete"
     """The last pass is over, and files are left that could not be moved."""
     PREVIEWED = "previewed"
@@ -103,8 +101,6 @@ class Drain:
     """Beginning of the next pass."""
     examined: int = 0
     """Entries examined in this pass."""
-    examined_until: int = 0
-    """Entries up to the end of ``after``: a walk that restarts there counts none up to ``examined``."""
     found_files: int = 0
     """Files with an object on the target, found in this pass."""
     found_bytes: int = 0
@@ -113,25 +109,17 @@ class Drain:
     """Those of them that may move."""
     queued: int = 0
     """Moves queued in this pass."""
-    arrived: int = 0
-    """Files that no earlier pass has found: MDTs still create objects on the target."""
     left: dict[str, LeftFiles] = field(default_factory=dict)
     """Files of this pass that no move was queued for, by reason."""
     used_bytes_at_begin: int = 0
-    limits: dict[str, int] = field(default_factory=dict)
-    """Limit of new objects of each MDT before tierd set it to 0."""
-    trouble: str = ""
-    """Why the drain makes no progress; "" otherwise."""
 
     @property
     def key(self) -> tuple[str, str, str]:
         return OrderKind.DRAIN, self.by, self.target
 
-    def leave(self, refusal: Refusal, path: str, *, again: bool = False) -> None:
-        """Count a file that stays; ``again`` if it was counted, or has come since: then its reason must be there."""
+    def leave(self, refusal: Refusal, path: str) -> None:
+        """Count a file that stays."""
         name = refusal.reason if refusal.reason in self.left or len(self.left) < MAX_REASONS else "other"
-        if again and name in self.left:
-            return
         kept = self.left.get(name) or LeftFiles(refusal.sentence)
         self.left = {**self.left, name: kept}  # another thread may be storing the old one
         kept.count += 1
@@ -140,9 +128,8 @@ class Drain:
 
     def begin_pass(self, now: float) -> None:
         """Count from the beginning."""
-        self.after, self.found_files, self.found_bytes, self.movable = "", 0, 0, 0
-        self.examined = self.examined_until = self.queued = self.arrived = 0
-        self.left, self.pass_begun_at = {}, now
+        self.after, self.examined, self.found_files, self.found_bytes = "", 0, 0, 0
+        self.movable, self.queued, self.left, self.pass_begun_at = 0, 0, {}, now
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +140,6 @@ class DrainPlan:
     used_bytes: int
     pools: Mapping[str, tuple[str, ...]]
     """The other targets of its pools."""
-    own_mdts: tuple[str, ...]
-    """MDTs for which tierd stops new objects itself."""
 
 
 def drains_to_json(drains: Mapping[str, Drain]) -> str:
@@ -165,7 +150,7 @@ def drains_from_json(text: str) -> dict[str, Drain]:
     r"""Drains from the journal. One that cannot be read raises ValueError. Names may have any byte.
 
     >>> from tierd.refusal import Reason
-    >>> one = Drain("lustre-OST0004", "root", 5.0, 3, limits={"MDT0000": 20000})
+    >>> one = Drain("lustre-OST0004", "root", 5.0, 3)
     >>> one.leave(Refusal(Reason.MIRRORED, "the file has mirrors"), "/a\udcff")
     >>> drains_from_json(drains_to_json({one.target: one})) == {one.target: one}
     True
@@ -188,10 +173,10 @@ class Drains:
         self._creation = creation
         self._mdts = mdts
         self._lock = RLock()
-        self._walks: dict[str, Iterator[tuple[int, Visit]]] = {}
-        """Walk of each running drain of this process, with the number of entries of the pass up to each."""
-        self._reached: dict[str, tuple[str, int]] = {}
-        """Last directory that the walk has finished, and the entries up to its end; its moves may still be queued."""
+        self._walks: dict[str, Iterator[Visit]] = {}
+        """Walk of each running drain of this process."""
+        self._reached: dict[str, str] = {}
+        """Last directory that the walk has finished; its moves may still be queued."""
         self._stepped_at = clock.now()
         self.space: Mapping[str, Space] = {}
         """Space on the targets when a drain began, or advanced last; empty before."""
@@ -209,8 +194,8 @@ class Drains:
 
     @property
     def running(self) -> bool:
-        """Whether a drain moves files, or has limits to restore."""
-        return any(drain.phase is Phase.RUNNING or (drain.phase not in ACTIVE and drain.limits) for drain in self.all)
+        """Whether a drain moves files."""
+        return any(drain.phase is Phase.RUNNING for drain in self.all)
 
     def begin(self, target: str, by: str, *, preview: bool = False) -> Drain:
         """Begin to drain a target, given by its full name. Raises ValueError, and OSError of the file system."""
@@ -245,9 +230,8 @@ class Drains:
         if all(len(members) < 2 for members in pools.values()):
             raise ValueError(f"{target} is the only target of its pools: add others (lctl pool_add)")
         self._check_free(target, preview=preview)
-        own = tuple(sorted(self._creation.limits(target))) if self._settings.stop_new_objects else ()
         return DrainPlan(target, space[target].size_bytes - space[target].free_bytes, {
-            name: tuple(other for other in members if other != target) for name, members in pools.items()}, own)
+            name: tuple(other for other in members if other != target) for name, members in pools.items()})
 
     def _check_free(self, target: str, *, preview: bool) -> None:
         before = self._drains.get(target)
@@ -255,9 +239,6 @@ class Drains:
         if before is not None and before.phase in ACTIVE and (preview or not before.preview):
             what, see = ("dry run", "--show") if before.preview else ("drain", "--show; --end ends it")
             raise ValueError(f"a {what} of {target} is {before.phase} already: see tierctl drain-target {target} {see}")
-        if before is not None and before.limits:
-            raise ValueError(f"an earlier drain of {target} has not allowed new objects again: "
-                             f"{before.trouble or 'tierd does it as soon as acts are not held back'}")
 
     def full_name(self, target: str) -> str:
         """The full name of a target that is given as ``OST0004`` or as ``lustre-OST0004``. Raises ValueError."""
@@ -269,7 +250,7 @@ class Drains:
         """Pause, resume or end a drain. Raises ValueError for another act, and if the drain has no such phase.
 
         A pause and an end drop the queued moves; a resumed drain finds them again, or begins another pass if it was
-        over. Only an end allows new objects again.
+        over.
         """
         with self._lock:
             drain = self._drains.get(target)
@@ -298,7 +279,7 @@ class Drains:
         self._journal.set_state({DRAINS_STATE: drains_to_json(self._drains)})
 
     def step(self) -> None:
-        """Advance all drains a little: new objects, the walk, and moves. Raises OSError of the file system."""
+        """Advance all drains a little: the walk, and moves. Raises OSError of the file system."""
         now = self._clock.now()
         # no burst after a pause, or after a step of the clock
         visits = int(min(max(now - self._stepped_at, 0.0), 60.0) * self._settings.scan_files_per_second)
@@ -306,73 +287,29 @@ class Drains:
         for drain in self.all:
             if self._gate.dry_run and not drain.preview:
                 continue  # it was begun before, and goes on when the dry run is over
-            if drain.phase in ACTIVE - {Phase.PAUSED} and self._settings.stop_new_objects and not drain.preview:
-                self._stop_new_objects(drain)
-            elif drain.phase not in ACTIVE and drain.limits:
-                self._give_back_new_objects(drain)
             waits = 0 < drain.wait_until - now <= self._settings.retry_seconds  # above that, the clock was set back
             if drain.phase is Phase.RUNNING and not (waits or self._unusable):
                 self._advance(drain, max(1, min(visits, MAX_STEP_VISITS)), now + STEP_SECONDS)
         if any(drain.phase in ACTIVE for drain in self.all):
             self.space = self._filesystem.space()
 
-    # New objects
-
-    def _stop_new_objects(self, drain: Drain) -> None:
-        # in every step: an MDS that was restarted has its default again
-        for mdt, count in self._creation.limits(drain.target).items():
-            if count == 0:
-                continue
-            with self._lock:
-                if drain.phase not in ACTIVE:  # ended, and maybe begun again: nobody would restore the limit
-                    return
-                drain.limits[mdt] = count
-                self._store()  # before the change, so that a kill between loses nothing
-            try:
-                self._creation.set_limit(drain.target, mdt, 0)
-            except OSError as error:
-                log.warning("new objects on %s cannot be stopped for %s: %s", drain.target, mdt,
-                            error.strerror or error)
-                continue
-            log.info("stopped new objects on %s for %s; the limit was %d", drain.target, mdt, count)
-
-    def _give_back_new_objects(self, drain: Drain) -> None:
-        present = self._creation.limits(drain.target)
-        for mdt, count in tuple(drain.limits.items()):
-            try:
-                # another limit than 0 was set by somebody since, and stays
-                if present.get(mdt, 0) == 0:  # or this node does not serve it, which raises
-                    self._creation.set_limit(drain.target, mdt, count)
-                    log.info("allowed new objects on %s again for %s: the limit is %d", drain.target, mdt, count)
-            except OSError as error:
-                drain.trouble = f"new objects cannot be allowed again for {mdt}: {error.strerror or error}"
-                continue
-            with self._lock:
-                del drain.limits[mdt]
-                drain.trouble = drain.trouble if drain.limits else ""
-                self._store()
-
     def unstopped(self, target: str) -> bool:
         """Whether some MDT may still create objects on the target, as far as this node can see."""
         limits = self._creation.limits(target)
         return any(limits.values()) or len(limits) < max(self._mdts, 1)
-
-    # Files
 
     def _advance(self, drain: Drain, visits: int, until: float) -> None:
         # few moves are queued at a time, and a restart begins behind directories whose moves no longer wait
         if self._gate.queue.waiting_for(drain.key):
             return
         with self._lock:
-            drain.after, drain.examined_until = self._reached.get(drain.target, (drain.after, drain.examined_until))
+            drain.after = self._reached.get(drain.target, drain.after)
             steps = self._walks.get(drain.target)
             if steps is None:
-                steps = self._walks[drain.target] = enumerate(walk(
+                steps = self._walks[drain.target] = walk(
                     self._filesystem, self._tops, drain.after,
-                    lambda directory, why: drain.leave(why.about("a directory cannot be read"), directory),
-                ), drain.examined_until + 1)
-        found: dict[Fid, tuple[StoredFile, bool]] = {}
-        examined = drain.examined
+                    lambda directory, why: drain.leave(why.about("a directory cannot be read"), directory))
+        found: dict[Fid, StoredFile] = {}
         # without the lock, because it asks the file system for seconds
         try:
             over = self._look(drain, steps, visits, until, found)
@@ -380,7 +317,6 @@ class Drains:
         except OSError:
             with self._lock:
                 self._forget_walk(drain.target)  # its files are found again, after the last finished directory
-                drain.examined = examined
             raise
         with self._lock:
             if not self._still_runs(drain):
@@ -399,33 +335,32 @@ class Drains:
         """Whether it was neither paused nor ended, and no other one has taken its place."""
         return drain.phase is Phase.RUNNING and self._drains[drain.target] is drain
 
-    def _look(self, drain: Drain, steps: Iterator[tuple[int, Visit]], visits: int, until: float,
-              found: dict[Fid, tuple[StoredFile, bool]]) -> bool:
-        """Examine entries. Returns whether the walk is over. Files come with whether they are counted already."""
+    def _look(self, drain: Drain, steps: Iterator[Visit], visits: int, until: float,
+              found: dict[Fid, StoredFile]) -> bool:
+        """Examine entries. Returns whether the walk is over."""
         index = {ost_index(drain.target)}
         for _ in range(visits):
-            number, visit = next(steps, (0, None))
+            visit = next(steps, None)
             if visit is None:
                 return True
-            again = number <= drain.examined
-            drain.examined = max(drain.examined, number)
+            drain.examined += 1
             if not visit.name:  # the end of a directory
-                self._reached[drain.target] = visit.directory, number
+                self._reached[drain.target] = visit.directory
                 continue
             try:
                 file = stored_file(self._filesystem, visit.path, index)
             except FileNotFoundError:
                 continue  # removed meanwhile
             except OSError as error:
-                drain.leave(of_error(error), visit.path, again=again)
+                drain.leave(of_error(error), visit.path)
                 continue
             if file is not None:
-                found.setdefault(file.fid, (file, again))  # it may have several names
+                found.setdefault(file.fid, file)  # it may have several names
             if len(found) >= QUEUE_FILES or self._clock.now() >= until or not self._still_runs(drain):
                 break
         return False
 
-    def _actions(self, drain: Drain, found: Collection[tuple[StoredFile, bool]]) -> list[Action]:
+    def _actions(self, drain: Drain, found: Collection[StoredFile]) -> list[Action]:
         """Moves of the files that may move. Counts all, and the others with their reasons."""
         if not found:
             return []
@@ -436,26 +371,24 @@ class Drains:
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
         own = ost_index(drain.target)
         actions = []
-        for file, again in found:
+        for file in found:
             assert file.layout is not None
-            drain.found_files += not again
-            drain.found_bytes += 0 if again else bytes_per_ost(file.layout, file.size_bytes).get(own, 0)
+            drain.found_files += 1
+            drain.found_bytes += bytes_per_ost(file.layout, file.size_bytes).get(own, 0)
             placed = relocate(file.layout, file.size_bytes, closed, room, may_narrow=True)
             if isinstance(placed, Refusal):
-                drain.leave(placed, file.path, again=again)
+                drain.leave(placed, file.path)
                 continue
             action = Action(ActKind.MIGRATE, placed, f"{drain.by} drains {drain.target}", drain.key,
                             file.path.rpartition("/")[0] or "/", path=file.path, size_bytes=file.size_bytes,
                             fid=file.fid)
             # the gate asks again; here it names the files that would stay
             if refused := self._gate.guard.refusal(action):
-                drain.leave(refused, file.path, again=again)
+                drain.leave(refused, file.path)
                 continue
-            drain.movable += not again
+            drain.movable += 1
             if not drain.preview:
                 actions.append(action)
-                if drain.passes > 1 and not self._journal.was_tried(file.fid, drain.begun_at, drain.begun_at):
-                    drain.arrived += not again
         return actions
 
     def _end_pass(self, drain: Drain) -> None:

@@ -126,7 +126,7 @@ def plan_lines(answer: DrainPlanAnswer) -> list[str]:
     r"""What a drain would do.
 
     >>> plan = DrainPlanAnswer(target="l-OST0004", used_bytes=72 * 10**9, pools={"hdd": ("l-OST0002",)}, dry_run=False,
-    ...                        bytes_per_second=20e6, stopped_by_tierd=(), stop_command="lctl set_param …=0", held="")
+    ...                        bytes_per_second=20e6, stop_command="lctl set_param …=0", held="")
     >>> print("\n".join(plan_lines(plan)))
     drain of l-OST0004: move all files with an object there (72.0 GB used)
       files of pool hdd: to l-OST0002
@@ -138,8 +138,6 @@ def plan_lines(answer: DrainPlanAnswer) -> list[str]:
     lines += [f"  files of pool {pool}: to {first_names(others, 8)}" for pool, others in answer.pools.items()]
     takes = duration_text(answer.used_bytes / answer.bytes_per_second)
     lines.append(f"  at most {rate_text(answer.bytes_per_second)} ([limits]), so it takes {takes} or longer")
-    if answer.stopped_by_tierd:
-        lines.append(f"  new objects: tierd stops them for {', '.join(answer.stopped_by_tierd)}, until --end")
     if answer.stop_command:
         lines.append(f"  new objects: stop them first, on each MDS: {answer.stop_command}")
     return [*lines, f"  no moves begin now: {answer.held}"] if answer.held else lines
@@ -156,18 +154,11 @@ def lines_of(drain: DrainRow, now: float) -> list[str]:
     if drain.waits_for:
         lines.append(f"  waits: {drain.waits_for}")
     lines.append(_space_line(drain))
-    if drain.arrived:
-        lines.append(f"  {count_of(drain.arrived, 'file')} appeared on the target since the previous pass: are new "
-                     "objects stopped on all MDS?")
     for left in drain.left:
         names = ", ".join(quoted(name) for name in left.examples[:3])
         lines.append(f"  left: {left.count}: {left.sentence}" + (f": {names}" if names else ""))
     if drain.phase == "ended" and not drain.preview:
-        return [*lines, f"  new objects: {drain.given_back}; for other MDTs, on each MDS: {drain.give_back_command}"]
-    if drain.trouble:
-        lines.append(f"  trouble: {drain.trouble}")
-    if drain.stopped_mdts:
-        lines.append(f"  new objects: stopped by tierd for {', '.join(drain.stopped_mdts)}, until --end")
+        return [*lines, f"  new objects: to allow them again, on each MDS: {drain.give_back_command}"]
     if drain.stop_command and not (drain.preview or drain.phase == "previewed"):
         lines.append("  new objects: this node cannot see that all MDTs stopped them; on each MDS: "
                      f"{drain.stop_command}")

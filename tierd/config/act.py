@@ -165,8 +165,6 @@ class DrainSettings(Table):
     """Time between two walks, for files that are in use."""
     max_stream_loss: Annotated[float, Gt(0), Le(1)] = 0.05
     """Maximum part of its throughput that a stream loses to drains. 1: moves do not wait for streams."""
-    stop_new_objects: Annotated[bool, Strict()] = False
-    """Whether tierd may set ``osp.*.max_create_count`` to 0 for the target, on the MDS that it runs on."""
 
 
 @dataclass(frozen=True)

@@ -745,8 +745,6 @@ class DrainRow(Struct, frozen=True, kw_only=True):
     examined: int
     found_files: int
     found_bytes: int
-    arrived: int
-    """Files of this pass that no earlier pass has found."""
     queued_moves: int
     files_moved: int
     used_bytes: int | None
@@ -755,12 +753,9 @@ class DrainRow(Struct, frozen=True, kw_only=True):
     seconds_left: float | None
     """At the rate since the beginning; None if there is none."""
     left: tuple[LeftRow, ...]
-    stopped_mdts: tuple[str, ...]
-    """MDTs for which tierd stopped new objects."""
     stop_command: str
-    """The command that stops new objects, where tierd cannot; "" if they are stopped."""
+    """The command that stops new objects; "" if they are stopped."""
     give_back_command: str
-    trouble: str = ""
     waits_for: str = ""
     """What delays its moves: streams at work, or a limit; "" for nothing."""
 
@@ -772,13 +767,6 @@ class DrainRow(Struct, frozen=True, kw_only=True):
     def state(self) -> str:
         """The phase in words."""
         return "dry run: counting files" if self.preview and self.phase == "running" else DRAIN_STATES[self.phase]
-
-    @property
-    def given_back(self) -> str:
-        """Whether new objects are allowed again after the end."""
-        return self.trouble or (
-            f"tierd allows them again for {', '.join(self.stopped_mdts)} when it may act" if self.stopped_mdts else
-            "allowed again for the MDTs for which tierd had stopped them")
 
 
 DRAIN_STATES = {
@@ -804,10 +792,8 @@ class DrainPlanAnswer(Struct, frozen=True, kw_only=True):
     """Targets that its files may move to, by pool."""
     bytes_per_second: float
     """Limit of all moves."""
-    stopped_by_tierd: tuple[str, ...]
-    """MDTs for which tierd stops new objects itself."""
     stop_command: str
-    """The command that stops new objects on the other MDTs; "" if they are stopped."""
+    """The command that stops new objects; "" if they are stopped."""
     dry_run: bool
     """Whether files would only be counted."""
     held: str

@@ -222,7 +222,6 @@ class ChangingRequests:
             planned = drains.plan(target)
             return answers.DrainPlanAnswer.of(
                 planned, target=target, bytes_per_second=self._settings.limits.bytes_per_second,
-                stopped_by_tierd=planned.own_mdts,
                 stop_command=set_command(target, 0) if drains.unstopped(target) else "",
                 dry_run=self._settings.act.dry_run, held=sentence_of(self._gate.operating_state.new_work_refusal))
         if act == "begin":

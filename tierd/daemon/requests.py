@@ -395,19 +395,17 @@ class ReadingRequests:
         used = None if room is None else room.size_bytes - room.free_bytes
         freed = drain.used_bytes_at_begin - used if used is not None else 0
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
-        counts, state = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values()), gate.operating_state
         waits = ("tierd is in a dry run" if gate.dry_run and not drain.preview else
                  "; ".join(map(sentence_of, self._daemon.blocked_by(of_orders=True)))
-                 or sentence_of(state.new_work_refusal or gate.queue.delay_of(drain.key)))
+                 or sentence_of(gate.operating_state.new_work_refusal or gate.queue.delay_of(drain.key)))
         return answers.DrainRow.of(
             drain, order=drain.finding, position=drain.after, queued_moves=gate.queue.waiting_for(drain.key),
             files_moved=self.reader.sums_of_finding(drain.finding)["files_moved"], used_bytes=used,
             seconds_left=(used or 0) * (now - drain.begun_at) / freed if moving else None,
             left=tuple(answers.LeftRow.of(each, examples=tuple(each.examples))
                        for each in [*drain.left.values(), *every.failed(drain)]),
-            stopped_mdts=tuple(sorted(drain.limits)),
             stop_command=set_command(drain.target, 0) if every.unstopped(drain.target) else "",
-            give_back_command=set_command(drain.target, counts),
+            give_back_command=set_command(drain.target, DEFAULT_COUNT),
             waits_for=waits if drain.phase is Phase.RUNNING else "")
 
     def _list(self, request: Request) -> answers.ListAnswer:

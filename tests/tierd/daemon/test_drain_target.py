@@ -3,7 +3,7 @@
 import io
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +11,12 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
-from simulator.filesystem import SimulatedObjectCreation
 from simulator.servers.namespace import Inode
 from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import Clearing, Site, acting, altered
-from tierd.act.drain import Drain, drains_from_json
+from tierd.act.drain import Drain
 from tierd.act.queue import QueuedMove
 from tierd.acts import ActKind, OrderKind
 from tierd.cli.tierctl import main
@@ -252,8 +251,7 @@ def test_a_drain_does_not_begin_where_nobody_can_be_asked(
 
 @pytest.mark.parametrize("of_the_daemon", [False, True])
 def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(site: Site, of_the_daemon: bool) -> None:
-    site.creation = SimulatedObjectCreation(site.cluster)
-    site.restart(act={"dry_run": of_the_daemon}, drain={"stop_new_objects": True})
+    site.restart(act={"dry_run": of_the_daemon})
     make_files(site)
     make_mirrored(site, "/proj/mirrored")
     make(site, "/proj/mine/a", plain(OST))
@@ -274,47 +272,12 @@ def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(site: S
     assert any("34 files with 35.7 MB there; 32 would move, 2 would stay" in line for line in site.said)
     site.shown("drain-target", NAME, "--dry-run")
     site.run(until=site.cluster.now + 5)
-    assert set(site.creation.limits(NAME).values()) == {20_000}
-    assert "new objects" not in site.shown("drain-target", NAME, "--end"), "it stopped none"
-
-
-@pytest.mark.parametrize("interruption", ["kill", "pause", "error"])
-def test_no_file_counts_twice_where_a_walk_begins_again(
-        site: Site, monkeypatch: pytest.MonkeyPatch, interruption: str) -> None:
-    """It begins again in the middle of a directory."""
-    site.restart(drain={"scan_files_per_second": 1.0})
-    for number in range(30):
-        made = make(site, f"/proj/a/{number}", plain(OST))
-        if number % 2 and made.layout is not None:
-            made.layout = replace(made.layout, mirror_count=2)
-    site.run(until=5)
-    site.ask("drain-target", target=NAME, by="root", preview=True)
-    site.run_until(lambda: 0 < int(str(row(site)["found_files"])) < 30)
-    space, failing = site.filesystem.space, [OSError(5, "the MDT is away") for _ in range(5)]
-
-    def away() -> object:
-        if failing:
-            raise failing.pop()
-        return space()
-
-    match interruption:
-        case "kill":
-            site.kill()
-        case "pause":
-            for act in ("pause", "resume"):
-                site.ask("drain-target", target=NAME, act=act)
-        case _:
-            monkeypatch.setattr(site.filesystem, "space", away)
-    run_to(site, "previewed")
-    assert (row(site)["found_files"], row(site)["found_bytes"]) == (30, 30 * MIB)
-    assert [left["count"] for left in row(site)["left"]] == [15]  # type: ignore[attr-defined]
-    assert any("15 would move, 15 would stay" in line for line in site.said)
+    assert "new objects" not in site.shown("drain-target", NAME, "--end"), "nobody stopped them for it"
 
 
 @pytest.mark.parametrize(("act", "phase", "words"), [
     ("pause", "paused", ""),
-    ("end", "ended", ("allowed again for the MDTs for which tierd had stopped them; for other MDTs, on each MDS: "
-                      f"lctl set_param osp.{NAME}-osc-MDT*.max_create_count=20000"))])
+    ("end", "ended", f"to allow them again, on each MDS: lctl set_param osp.{NAME}-osc-MDT*.max_create_count=20000")])
 def test_a_paused_or_ended_drain_moves_nothing_even_after_a_kill_and_a_resumed_one_finds_the_files_again(
         site: Site, act: str, phase: str, words: str) -> None:
     site.restart(limits={"files_per_second": 1.0})
@@ -367,75 +330,6 @@ def test_files_that_stay_are_named_with_their_reason(site: Site) -> None:
         site.cluster.namespace.remove(site.cluster.namespace.lookup(path), site.cluster.epoch)
     site.shown("drain-target", "OST0004", "--resume")
     run_to(site, "empty")
-
-
-def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
-        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    site.creation = SimulatedObjectCreation(site.cluster)
-    site.restart(drain={"stop_new_objects": True})
-    make_files(site)
-    before, set_limit = site.creation.limits(NAME), site.creation.set_limit
-    errors: list[OSError] = []
-
-    def stored(target: str, mdt: str, count: int) -> None:
-        if errors and mdt == "MDT0000":
-            raise errors[0]
-        assert drains_from_json(site.service.journal.state()["drains"])[NAME].limits[mdt] == before[mdt]
-        set_limit(target, mdt, count)
-
-    monkeypatch.setattr(site.creation, "set_limit", stored)
-    drain(site)
-    site.run(until=site.cluster.now + 10)
-    assert set(site.creation.limits(NAME).values()) == {0}
-    with pytest.raises(OSError, match="No space"):
-        site.cluster.placement.create(plain(OST))
-    text = site.shown("drain-target")
-    assert "new objects: stopped by tierd for MDT0000, MDT0001, until --end" in text
-    assert "lctl set_param" not in text
-    site.creation.set_limit(NAME, "MDT0001", 20_000)  # the MDS was restarted
-    site.run(until=site.cluster.now + 10)
-    assert set(site.creation.limits(NAME).values()) == {0}
-    run_to(site, "empty")
-    assert set(site.creation.limits(NAME).values()) == {0}, "the target is to be replaced first"
-    site.shown("drain-target", "OST0004", "--end")
-    site.kill()  # before the limits are given back
-    errors.append(OSError(5, "Input/output error"))
-    site.run(until=site.cluster.now + 10)
-    trouble = "new objects cannot be allowed again for MDT0000: Input/output error"
-    assert trouble in site.failed("drain-target", "OST0004", "--yes")
-    errors.clear()
-    site.run(until=site.cluster.now + 10)
-    assert trouble not in site.shown("drain-target")
-    assert site.creation.limits(NAME) == before
-    assert drains_from_json(site.service.journal.state()["drains"])[NAME].limits == {}
-    assert row(site)["stopped_mdts"] == []
-
-
-@pytest.mark.parametrize(("stop_new_objects", "limit"), [(True, 0), (False, 20_000)])
-def test_an_administrators_limit_is_kept_and_without_permission_none_is_set(
-        site: Site, stop_new_objects: bool, limit: int) -> None:
-    site.creation = SimulatedObjectCreation(site.cluster)
-    for mdt in ("MDT0000", "MDT0001"):
-        site.creation.set_limit(NAME, mdt, limit)
-    site.restart(drain={"stop_new_objects": stop_new_objects})
-    drain(site, "empty")
-    assert set(site.creation.limits(NAME).values()) == {limit}
-    site.ask("drain-target", target=NAME, act="end")
-    site.run(until=site.cluster.now + 10)
-    assert set(site.creation.limits(NAME).values()) == {limit}
-
-
-def test_files_that_come_meanwhile_are_reported_and_move(site: Site) -> None:
-    drained(site, 6)
-    site.run_until(lambda: row(site)["passes"] != 1)
-    make(site, "/proj/late", plain(OST))
-    text = ""
-    while "appeared on the target since" not in text:
-        site.run(until=site.cluster.now + 5)
-        text = site.shown("drain-target")
-        assert row(site)["phase"] == "running"
-    run_to(site, "empty")
-    assert on_target(site) == []
 
 
 @pytest.mark.parametrize("change", ["pause", "pause file", "drain", "window"])
@@ -568,55 +462,9 @@ def test_files_that_a_walk_found_when_its_drain_was_changed_are_found_again(
     assert on_target(site) == []
 
 
-def test_while_acts_are_held_back_an_end_does_not_claim_that_new_objects_are_allowed(site: Site) -> None:
-    site.creation = SimulatedObjectCreation(site.cluster)
-    site.restart(drain={"stop_new_objects": True}, web={"port": 0, "enabled": True})
-    drain(site, "empty")
-    site.shown("pause", "night")
-    words = "tierd allows them again for MDT0000, MDT0001 when it may act; for other MDTs"
-    assert f"  new objects: {words}, on each MDS: " in site.shown("drain-target", "OST0004", "--end")
-    site.run(until=site.cluster.now + 10)
-    assert set(site.creation.limits(NAME).values()) == {0}
-    assert words in site.fetched(f"/drain/{NAME}")[1]
-    assert site.failed("drain-target", "OST0004", "--yes").endswith(
-        "has not allowed new objects again: tierd does it as soon as acts are not held back\n")
-    site.creation.set_limit(NAME, "MDT0001", 500)  # by somebody else
-    site.shown("resume")
-    site.run(until=site.cluster.now + 10)
-    assert "  new objects: allowed again for " in site.shown("drain-target", "OST0004", "--show")
-    assert list(site.creation.limits(NAME).values()) == [20_000, 500]
-
-
-def test_a_drain_that_is_changed_while_limits_are_read_is_the_only_one(
-        site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a limit that the first of two sets, the second one would not know that tierd has set it."""
-    site.creation = SimulatedObjectCreation(site.cluster)
-    site.restart(drain={"stop_new_objects": True})
-    site.run(until=5)
-    before, limits, orders = site.creation.limits(NAME), site.creation.limits, ["begin"]
-
-    def changed_meanwhile(target: str) -> Mapping[str, int]:
-        found = limits(target)
-        while orders:
-            site.ask("drain-target", target=NAME, act=orders.pop())
-        return found
-
-    monkeypatch.setattr(site.creation, "limits", changed_meanwhile)
-    with pytest.raises(ValueError, match="is running already"):
-        site.service.daemon.drains.begin(NAME, "another")
-    orders += ["begin", "end"]
-    site.service.daemon.drains.step()
-    run_to(site, "empty")
-    assert (orders, set(limits(NAME).values())) == ([], {0})
-    site.ask("drain-target", target=NAME, act="end")
-    site.run(until=site.cluster.now + 10)
-    assert limits(NAME) == before
-
-
 def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site) -> None:
     """It queued all files again in each pass, and ended as incomplete, with no file left."""
-    site.creation = SimulatedObjectCreation(site.cluster)
-    site.restart(drain={"stop_new_objects": True}, limits={"files_per_second": 1.0})
+    site.restart(limits={"files_per_second": 1.0})
     drained(site)
     site.run(until=site.cluster.now + 10)
     site.restart(act={"dry_run": True}, limits={"files_per_second": 50.0})
@@ -624,10 +472,6 @@ def test_a_drain_waits_while_tierd_is_in_a_dry_run(site: Site) -> None:
     site.run(until=site.cluster.now + 200)
     assert "  waits: tierd is in a dry run\n" in site.shown("drain-target")
     assert on_target(site) == left != []
-    site.shown("drain-target", "OST0004", "--pause")
-    site.shown("drain-target", "OST0004", "--end")
-    site.run(until=site.cluster.now + 10)
-    assert set(site.creation.limits(NAME).values()) == {0}, "a dry run changes nothing"
 
 
 def test_files_that_stay_may_be_found_while_a_pause_stores_the_drain() -> None:
@@ -636,13 +480,6 @@ def test_files_that_stay_may_be_found_while_a_pause_stores_the_drain() -> None:
     for _ in drain.left.values():  # as another thread does
         drain.leave(Refusal(Reason.ENCRYPTED, "the file is encrypted"), "/b")
     assert [each.count for each in drain.left.values()] == [1, 1]
-
-
-def test_a_file_that_comes_where_a_walk_begins_again_is_not_missing_among_those_that_stay() -> None:
-    drain, mirrored = Drain(NAME, "root", 5.0, 3), Refusal(Reason.MIRRORED, "the file has mirrors")
-    for path in ("/a", "/b"):
-        drain.leave(mirrored, path, again=True)
-    assert [each.count for each in drain.left.values()] == [1], "the target is not empty"
 
 
 def test_a_file_with_several_names_moves_once(site: Site) -> None:
