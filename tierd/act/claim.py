@@ -115,15 +115,14 @@ def claim_folder(mount: mounts.Mount, settings: ClaimSettings) -> ClaimFolder:
 
 
 class Claim(FilesystemClaim):
-    """The claim of one daemon. ``monotonic`` is its own clock; ``dead`` is True for a holder that certainly exited."""
+    """The claim of one daemon. ``monotonic`` is its own clock."""
 
-    def __init__(self, folder: ClaimFolder, holder: str, monotonic: Callable[[], float], settings: ClaimSettings,
-                 dead: Callable[[str], bool] = lambda _: False) -> None:
+    def __init__(self, folder: ClaimFolder, holder: str, monotonic: Callable[[], float],
+                 settings: ClaimSettings) -> None:
         self.folder = folder
         self._holder = holder
         self._monotonic = monotonic
         self._expiry = settings.expiry_seconds
-        self._dead = dead
         self._lock = RLock()
         self.leads = False
         """Whether the holder leads other nodes. Then a reload keeps the claim, and once lost it is not taken again."""
@@ -165,7 +164,7 @@ class Claim(FilesystemClaim):
         name = last[1] if last is not None else "0"
         holder = self.folder.content(name) if last is not None and not last[2] else None
         own = holder == self._holder  # it was created, though the file system answered with an error
-        if not (holder is None or own or self._unchanged_for(name) >= self._expiry or self._dead(holder)):
+        if not (holder is None or own or self._unchanged_for(name) >= self._expiry):
             return Refusal(Reason.CLAIM_HELD, f"another tierd moves files of this file system: "
                            f"{describe_holder(holder)}. This tierd takes over when the other has not renewed its "
                            f"claim for {self._expiry:.0f} s")
@@ -277,7 +276,7 @@ def _newest(folder: ClaimFolder) -> re.Match[str] | None:
 def describe_holder(holder: str) -> str:
     """The holder in words, for messages.
 
-    >>> describe_holder("host=mgmt02 pid=812 since=2026-11-21T04:50:00Z boot=5f namespace=1 nonce=9")
+    >>> describe_holder("host=mgmt02 pid=812 since=2026-11-21T04:50:00Z nonce=9")
     'host mgmt02, pid 812, since 2026-11-21T04:50:00Z'
     """
     fields = dict(part.partition("=")[::2] for part in holder.split())
@@ -285,35 +284,8 @@ def describe_holder(holder: str) -> str:
     return ascii(", ".join(words))[1:-1] or ascii(holder)
 
 
-def describe_this_process(now: float, proc: Path) -> str:
-    """Host, pid, start time and a nonce: they identify this process. ``proc`` is /proc."""
+def describe_this_process(now: float) -> str:
+    """Host, pid, start time and a nonce: they identify this process."""
     since = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     host = "".join(os.uname().nodename.split()) or "unknown"
-    return (f"host={host} pid={os.getpid()} since={since} boot={_boot(proc)} namespace={_namespace(proc)} "
-            f"nonce={secrets.token_hex(16)}")
-
-
-def holder_has_exited(words: str, proc: Path) -> bool:
-    """Whether the holder was a process of this node since its boot, and has exited. In doubt: False."""
-    fields = dict(part.partition("=")[::2] for part in words.split())
-    boot, namespace = _boot(proc), _namespace(proc)
-    if not boot or not namespace or (fields.get("boot"), fields.get("namespace")) != (boot, namespace):
-        return False
-    try:
-        os.kill(int(fields["pid"]), 0)
-    except (OSError, KeyError, ValueError) as error:
-        return isinstance(error, ProcessLookupError)  # EPERM: it runs, as another user
-    return False
-
-
-def _boot(proc: Path) -> str:
-    with suppress(OSError):
-        return (proc / "sys/kernel/random/boot_id").read_text().strip()
-    return ""
-
-
-def _namespace(proc: Path) -> str:
-    with suppress(OSError):
-        # pids of another container mean nothing here
-        return os.readlink(proc / "self/ns/pid").replace(" ", "")
-    return ""
+    return f"host={host} pid={os.getpid()} since={since} nonce={secrets.token_hex(16)}"

@@ -25,7 +25,7 @@ from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem, mdts_of, oldest_release, with_fileset
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
-from tierd.act.claim import Claim, FilesystemClaim, claim_folder, describe_this_process, holder_has_exited
+from tierd.act.claim import Claim, FilesystemClaim, claim_folder, describe_this_process
 from tierd.act.journal.connection import FULL, JournalError
 from tierd.act.movers import engines
 from tierd.act.movers.lfs import works_on
@@ -63,9 +63,8 @@ def collect_garbage_rarely() -> None:
 
 def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
     """The claim of this process on a mounted file system."""
-    proc = Path("/proc")
-    return Claim(claim_folder(mount, settings.claim), describe_this_process(clock.now(), proc), clock.monotonic,
-                 settings.claim, lambda words: holder_has_exited(words, proc))
+    return Claim(claim_folder(mount, settings.claim), describe_this_process(clock.now()), clock.monotonic,
+                 settings.claim)
 
 
 def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | None = None) -> Node:

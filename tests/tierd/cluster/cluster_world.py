@@ -88,7 +88,7 @@ class ClusterWorld:
         self.limits = limits
 
     def new_claim(self, holder: str) -> Claim:
-        return Claim(self.claims, holder, self.clock.monotonic, ClaimSettings(), lambda _: False)
+        return Claim(self.claims, holder, self.clock.monotonic, ClaimSettings())
 
     def gate_with(self, dispatch: Dispatch) -> Gate:
         self.dispatch = dispatch

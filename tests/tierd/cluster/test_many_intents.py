@@ -149,8 +149,11 @@ class Movers:
 def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generation: int, stop_after: int) -> int:
     """Lead until so many moves have ended, or all are done. Returns how many files are not moved."""
     clock = SystemClock()
-    claim = Claim(ClaimFolder(folder), f"host=leader{generation} nonce={generation}", clock.monotonic,
-                  ClaimSettings(expiry_seconds=3600.0), lambda _: True)
+    claims = ClaimFolder(folder)
+    for name in filter(str.isdigit, claims.names()):
+        claims.free(name)  # as if it had expired
+    claim = Claim(claims, f"host=leader{generation} nonce={generation}", clock.monotonic,
+                  ClaimSettings(expiry_seconds=3600.0))
     connection = Connection(settings.cluster, "leader")
     connected(connection)
     node = Candidate(settings, fs, claim, connection, clock)
