@@ -7,7 +7,6 @@ as expected after its move, until an administrator resumes them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -71,7 +70,6 @@ def bytes_per_pool(layout: Layout | None, size_bytes: int,
 
 _SLACK = 1e-9
 """Tolerance for rounding: a bucket holds a sum of many small numbers."""
-MAX_PEAKS = 1000
 GiveBack = Callable[[float, float], None]
 """Returns a share of what a move took and did not use, at a time."""
 
@@ -79,9 +77,8 @@ GiveBack = Callable[[float, float], None]
 class TokenBucket:
     """A token bucket. A file takes one file token, and its size in byte tokens. A large file may overdraw.
 
-    Bytes that a move took and did not copy are returned as far as the bucket would have them now if the move had never
-    taken them. The bucket may have been full meanwhile, and a full bucket takes no more. So all moves together never
-    copy more than the rate allows, and one burst and one file.
+    Bytes that a move took and did not copy are returned, up to a full bucket. So all moves together never copy more
+    than the rate allows since the start, and one burst and one file.
     """
 
     def __init__(self, rate: Rate, burst_seconds: float, now: float) -> None:
@@ -89,13 +86,6 @@ class TokenBucket:
         self._files = self._most_files = max(1.0, rate.files_per_second * burst_seconds)
         self._bytes = self._most_bytes = rate.bytes_per_second * burst_seconds
         self._filled_at = now
-        self._takings = 0
-        """How often tokens were taken."""
-        self._peaks: deque[tuple[int, float]] = deque(maxlen=MAX_PEAKS)
-        """For each peak, the number of takings before it and its byte tokens. They fall: a higher peak replaces those
-        before it."""
-        self._returned = 0.0
-        """Bytes returned so far. A peak is stored less the bytes returned until then."""
 
     def refusal(self, size_bytes: int, now: float) -> Refusal | None:
         self._refill(now)
@@ -122,26 +112,13 @@ class TokenBucket:
 
     def spend(self, size_bytes: float) -> GiveBack:
         """Take the tokens of one file. The file token is not returned: the examination of the file has used it."""
-        level = self._bytes - self._returned
-        while self._peaks and self._peaks[-1][1] <= level:
-            self._peaks.pop()
-        self._peaks.append((self._takings, level))
-        self._takings += 1
         self._files -= 1
         self._bytes -= size_bytes
-        return partial(self._give_back, size_bytes, self._takings)
+        return partial(self._give_back, size_bytes)
 
-    def _give_back(self, size_bytes: float, taking: int, share: float, now: float) -> None:
+    def _give_back(self, size_bytes: float, share: float, now: float) -> None:
         self._refill(now)
-        since = bisect_left(self._peaks, taking, key=lambda peak: peak[0])
-        highest = self._bytes
-        if since < len(self._peaks):
-            highest = max(highest, self._peaks[since][1] + self._returned)
-        if since == 0 and len(self._peaks) == MAX_PEAKS:
-            highest = self._most_bytes  # peaks since then were forgotten
-        back = max(0.0, min(share * size_bytes, self._most_bytes - highest))
-        self._bytes += back
-        self._returned += back
+        self._bytes = min(self._bytes + share * size_bytes, self._most_bytes)
 
 
 class Budget:
