@@ -228,12 +228,8 @@ class Calls(Protocol):
     def exists(self, fid: Fid) -> bool:
         """Ask the MDT whether the file still has a name. Raises OSError when the MDT does not answer."""
 
-    def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
-        """Create a file without a name on an MDT, in the directory of ``beside``. It is deleted at its last close.
-
-        Without ``layout``, the file gets the layout of a new file in that directory, which takes one request instead of
-        three.
-        """
+    def create_volatile(self, beside: str, mdt_index: int, layout: Layout, source: int) -> int:
+        """Create a file without a name on an MDT, in the directory of ``beside``. It is deleted at its last close."""
 
     def close(self, descriptor: int) -> None:
         """Close a descriptor. This ends a lease and destroys a volatile file."""

@@ -89,7 +89,7 @@ class MountedCalls:
             return False
         return True
 
-    def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
+    def create_volatile(self, beside: str, mdt_index: int, layout: Layout, source: int) -> int:
         if mdt_index < 0:
             raise ValueError("a volatile file needs the MDT of its source: on another, the swap would lose the data")
         with pinned(self._mount, beside) as place:
@@ -97,12 +97,12 @@ class MountedCalls:
             name = f":{mdt_index:04X}:{secrets.randbits(31):04X}:fd={source:02d}"
             return self._new_file(f"{os.path.dirname(place)}/{_VOLATILE}{name}", beside, layout)
 
-    def _new_file(self, name: str, beside: str, layout: Layout | None) -> int:
+    def _new_file(self, name: str, beside: str, layout: Layout) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        value = None if layout is None else of_new_file(layout)
-        if layout is None or value is not None:
+        value = of_new_file(layout)
+        if value is not None:
             with typed("create volatile file", beside):
-                descriptor = os.open(name, flags if value is None else flags | _WITHOUT_LAYOUT, 0o600)
+                descriptor = os.open(name, flags | _WITHOUT_LAYOUT, 0o600)
         else:
             descriptor = open_with_layout(self._library, name, flags, 0o600, layout)
         try:

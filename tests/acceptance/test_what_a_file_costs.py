@@ -16,8 +16,8 @@ from tierd.act.movers.moves import Move, Mover, MoveResult
 from tierd.act.movers.space_and_quota import Destination
 
 FILES = 32
-MOST_REQUESTS = {"as its directory gives": 35, "named": 38}
-"""33 and 36 on 2.17.57. Other work on the mount adds some."""
+MOST_REQUESTS = 38
+"""36 on 2.17.57. Other work on the mount adds some."""
 BY_TIME = ("mds_statfs", "ost_statfs", "obd_ping")
 """Requests that a client sends from time to time, whatever a mover does."""
 _LINE = re.compile(rb"^(\w+) +(\d+) samples", re.MULTILINE)
@@ -43,12 +43,9 @@ def of_files(found: Counter[str], before: Counter[str]) -> tuple[float, dict[str
     return total, {name: round(count, 1) for name, count in more.items() if " req_" not in name}
 
 
-@pytest.mark.parametrize("layout", MOST_REQUESTS)
-def test_requests_of_the_lease_engine(site: Site, ledger: Ledger, layout: str) -> None:
-    directory = site.directory(f"costs-{layout.replace(' ', '-')}", mdt=site.mdt_count - 1)
+def test_requests_of_the_lease_engine(site: Site, ledger: Ledger) -> None:
+    directory = site.directory("costs", mdt=site.mdt_count - 1)
     files = [made(site, directory / str(number), noise(4096, number)) for number in range(FILES)]
-    if layout == "as its directory gives":
-        site.lfs("setstripe", "-c", "1", "-p", site.flash, str(directory))
     site.forget_everything()
     calls = Counted(MountedCalls(site.library, site.mount.path,
                                  lambda: mounted.archives_follow_swaps(site.tree, site.mount.fsname)))
@@ -63,7 +60,7 @@ def test_requests_of_the_lease_engine(site: Site, ledger: Ledger, layout: str) -
     assert {outcome.result for outcome in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes if o.detail]
     ledger.enter(*files)
     if total:  # releases before 2.15 count other things under other names
-        assert total <= MOST_REQUESTS[layout]
+        assert total <= MOST_REQUESTS
 
 
 def test_requests_of_lfs(site: Site, ledger: Ledger, engine: Mover, engine_name: str) -> None:

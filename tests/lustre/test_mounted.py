@@ -231,7 +231,7 @@ def test_volatile_files_need_lustre_and_the_mdt_of_their_source(tmp_path: Path) 
     calls = MountedCalls(handle.library(), str(tmp_path))
     with pytest.raises(ValueError, match="MDT of its source"):
         calls.create_volatile("/a", -1, FLASH, 3)
-    for layout in (None, FLASH, ON_MDT):
+    for layout in (FLASH, ON_MDT):
         with pytest.raises(NotLustre):
             calls.create_volatile("/a", 0, layout, 3)
     assert os.listdir(tmp_path) == []
@@ -259,8 +259,8 @@ def test_the_name_of_a_volatile_file_has_its_mdt_and_its_source_and_is_not_looke
     assert name.endswith(b":fd=07")
 
 
-@pytest.mark.parametrize("layout", [None, FLASH, ON_MDT], ids=["inherited", "on OSTs", "on the MDT"])
-def test_no_name_is_left_where_a_directory_became_a_link_out_of_lustre(tmp_path: Path, layout: Layout | None) -> None:
+@pytest.mark.parametrize("layout", [FLASH, ON_MDT], ids=["on OSTs", "on the MDT"])
+def test_no_name_is_left_where_a_directory_became_a_link_out_of_lustre(tmp_path: Path, layout: Layout) -> None:
     """The owner of a directory may replace it between the check of a file and the creation of its copy."""
     outside = tmp_path / "outside"
     outside.mkdir()

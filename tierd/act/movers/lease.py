@@ -255,7 +255,8 @@ class _Attempt:
     def _volatile(self, source: int, facts: FileFacts, held: ExitStack) -> int:
         calls = self._calls
         mdt_index = calls.mdt_index(source)
-        volatile = self._created(mdt_index, source, held)
+        volatile = calls.create_volatile(self._move.path, mdt_index, self._move.layout, source)
+        held.callback(self._close, volatile)
         copy_fid = calls.fid(volatile)
         # compared four ways: an exchange across MDTs destroys the data, some seconds later
         indices = {mdt_index, calls.mdt_index(volatile), calls.mdt_index_of(facts.fid), calls.mdt_index_of(copy_fid)}
@@ -264,22 +265,6 @@ class _Attempt:
         calls.set_owner(volatile, facts.status.uid, facts.status.gid)  # the MDT exchanges with no other owner's
         if calls.project(volatile) != facts.project:
             calls.set_project(volatile, facts.project)
-        return volatile
-
-    def _created(self, mdt_index: int, source: int, held: ExitStack) -> int:
-        move = self._move
-        # a file that inherits its layout takes three requests fewer
-        if self._batch.may_inherit(move.path, move.layout):
-            with suppress(OSError), ExitStack() as tried:  # the default's pool may be full or empty
-                volatile = self._calls.create_volatile(move.path, mdt_index, None, source)
-                tried.callback(self._close, volatile)
-                layout = self._calls.layout(volatile)
-                if layout is not None and inspection.is_as_wanted(layout, move.layout, self._batch.pools):
-                    held.push(tried.pop_all())
-                    return volatile
-            self._batch.does_not_inherit(move.path, move.layout)  # one guess for each directory and layout of a batch
-        volatile = self._calls.create_volatile(move.path, mdt_index, move.layout, source)
-        held.callback(self._close, volatile)
         return volatile
 
     def _must_be_the_same(self, source: int, before: FileFacts) -> FileFacts:

@@ -58,7 +58,6 @@ class DestinationState:
         self._pools, self._space = cache(destination.pools), cache(destination.space)
         self._metadata = cache(destination.metadata)
         self._projects: dict[str, int] = {}
-        self._others: set[tuple[str, Layout]] = set()
         self._taken: Counter[str] = Counter()
         self._taken_of_mdts = 0
         """Bytes of files that go to an MDT, as if all went to the same one."""
@@ -84,16 +83,6 @@ class DestinationState:
             if directory not in self._projects:
                 self._projects[directory] = calls.project_beside(path)
             return self._projects[directory]
-
-    def may_inherit(self, path: str, layout: Layout) -> bool:
-        """Whether new files in the directory of this path may get it by default: until one there got another layout."""
-        with self._lock:
-            return not names_osts(layout) and (path.rpartition("/")[0], layout) not in self._others
-
-    def does_not_inherit(self, path: str, layout: Layout) -> None:
-        """Remember that a new file in the directory got another layout."""
-        with self._lock:
-            self._others.add((path.rpartition("/")[0], layout))
 
     def no_room(self, move: Move, size_bytes: int) -> Refusal | None:
         """Refuses a file of this size, of any owner, if the pools have no room."""

@@ -82,7 +82,7 @@ class MiniCalls:
         self._call("exists")
         return fid in self.lustre.nodes and self.lustre.nodes[fid].links > 0
 
-    def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
+    def create_volatile(self, beside: str, mdt_index: int, layout: Layout, source: int) -> int:
         self._call("create_volatile")
         node = self.lustre.new_node(mdt_index if self.volatile_mdt is None else self.volatile_mdt, layout)
         inherited = 0 if beside.startswith(BY_FID) else self.lustre.directory_project

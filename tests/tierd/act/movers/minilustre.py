@@ -223,9 +223,9 @@ class MiniLustre:
         self.clock_ns += self.tick_ns
         return self.clock_ns
 
-    def new_node(self, mdt: int, layout: Layout | None) -> Node:
+    def new_node(self, mdt: int, layout: Layout) -> Node:
         self.next_number += 1
-        store = Store(self._named(self.directory_default if layout is None else layout))
+        store = Store(self._named(layout))
         self.instantiate(store, 1)
         self.stores.append(store)
         node = Node(Fid(0x200000400 + mdt, self.next_number), mdt, store)

@@ -20,7 +20,7 @@ LEASE = (
     "status_of", "layout_of",  # by name: nothing is opened for writing that should not be
     "open_for_swap", "lease", *LOOK,
     "data_version",
-    "mdt_index", "create_volatile", "layout", "fid", "mdt_index", "mdt_index_of", "mdt_index_of",
+    "mdt_index", "create_volatile", "fid", "mdt_index", "mdt_index_of", "mdt_index_of",
     "set_owner", "project", "set_project",
     "lease_held", "read", "write", "sync",
     "drop_cache", "lease_held", "read",  # the copy, from its targets
@@ -30,9 +30,7 @@ LEASE = (
     "status", "layout", "project",  # what it is now
     "close", "close",
 )  # fmt: skip
-"""A file of one chunk, to the layout its directory gives new files."""
-NOT_INHERITED = ("create_volatile", "close")
-"""Once per directory, if its default layout is not the requested layout."""
+"""A file of one chunk."""
 LFS = ("open_for_reading", *LOOK, "close", "open_fid", *LOOK_AGAIN, "close")
 """Calls besides the calls of ``lfs`` itself."""
 
@@ -40,7 +38,6 @@ LFS = ("open_for_reading", *LOOK, "close", "open_fid", *LOOK_AGAIN, "close")
 class World:
     def __init__(self, kind: str, layout: Layout = HDD, files: int = 1, size: int = 2 * PAGE) -> None:
         self.lustre = MiniLustre()
-        self.lustre.directory_default = FLASH
         for number in range(files):
             self.lustre.create(f"/d/{number}", bytes([1]) * size, layout)
         self.lustre.clock_ns += 60_000_000_000
@@ -78,16 +75,6 @@ def test_a_file_of_its_directorys_project_is_not_given_to_it() -> None:
     world = World("lease")
     world.lustre.directory_project = 7
     assert Counter(world.move()) == Counter(LEASE) - Counter(("set_project",))
-
-
-def test_a_layout_that_is_named_is_tried_as_inherited_once_a_directory() -> None:
-    world = World("lease", files=5)
-    world.lustre.directory_default = HDD
-    world.move()
-    world.counted.made[:], first = [], Counter(world.counted.made)
-    missing = Counter(LEASE * 5) - first
-    assert first - Counter(LEASE * 5) == Counter(NOT_INHERITED)
-    assert missing == Counter({"layout": 4})  # one that is named is looked at once, before the exchange
 
 
 def test_a_large_file_costs_what_its_chunks_do_and_one_more_look_at_its_archive_state() -> None:

@@ -95,13 +95,6 @@ def test_an_empty_file_moves(world: World) -> None:
     assert (world.move().result, world.pools) == (MoveResult.DONE, ["flash"])
 
 
-def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_moving(world: World) -> None:
-    """The directory's default layout may name a full pool while the requested pool has space."""
-    world.calls.before = just_before("create_volatile", lambda: fails(errno.ENOSPC)(world))
-    outcome = world.move()
-    assert (outcome.result, outcome.copied_bytes, world.pools) == (MoveResult.DONE, len(world.data), ["flash"])
-
-
 def test_only_what_was_surely_not_copied_counts_as_that(world: World) -> None:
     world.lustre.write("/a", bytes(10 * lease.CHUNK_BYTES), 0)
     world.calls.before = just_before("write", lambda: world.lustre.write("/a", b"THEIRS", 2), occurrence=3)

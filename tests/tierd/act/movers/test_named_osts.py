@@ -53,15 +53,6 @@ def test_lfs_gets_no_file_with_several_objects() -> None:
     assert not both.lfs.commands
 
 
-def test_the_layout_of_the_directory_does_not_stand_for_named_osts() -> None:
-    """A new file of the directory has objects in its first component only, and may get the others anywhere."""
-    wanted = elsewhere(PFL, (2,), (3, 5))
-    both = engine("lease", wanted)
-    both.lustre.directory_default = PFL
-    assert both.move(wanted).result is MoveResult.DONE
-    assert [one.ost_index for one in both.node.store.layout.components[1].objects] == [3, 5]
-
-
 def test_a_file_larger_than_its_first_component_moves(world: World) -> None:
     before = world.lustre.create("/long", DATA, PFL).store.layout
     wanted = elsewhere(PFL, (4,), (3, 5))
