@@ -82,17 +82,21 @@ def hard_case(layout: Layout | None) -> Refusal | None:
     if layout.mirror_count > 1:
         return Refusal(Reason.MIRRORED, "the file has mirrors: add one elsewhere and remove the one on this target "
                        "(lfs mirror extend, lfs mirror split -d)")
-    for component in layout.components:
-        words = set(component.pattern.split(","))
-        if component.foreign is not None or "foreign" in words:
-            return Refusal(Reason.FOREIGN, "the data of the file is outside of Lustre")
-        if component.parity_stripes or "parity" in words or "parity" in component.flags:
-            return Refusal(Reason.ERASURE_CODED, "the file has erasure coding, which a move would drop")
-        if component.released:
-            return Refusal(Reason.RELEASED, "the file is released to the archive: it has no data here, and a restore "
-                           "creates new objects")
-        if words - {"raid0", "mdt", "overstriped"}:
-            return Refusal(Reason.LAYOUT, f"the layout pattern {component.pattern!r} is unknown")
+    if any(component.released for component in layout.components):
+        return Refusal(Reason.RELEASED, "the file is released to the archive: it has no data here, and a restore "
+                       "creates new objects")
+    return next(filter(None, map(unknown_form, layout.components)), None)
+
+
+def unknown_form(component: Component) -> Refusal | None:
+    """Refuses a component of a form that no move keeps."""
+    words = set(component.pattern.split(","))
+    if component.foreign is not None or "foreign" in words:
+        return Refusal(Reason.FOREIGN, "the data of the file is outside of Lustre")
+    if "parity" in words or "parity" in component.flags or component.parity_stripes:
+        return Refusal(Reason.ERASURE_CODED, "the file has erasure coding, which a move would drop")
+    if words - {"raid0", "mdt", "overstriped", "released"}:
+        return Refusal(Reason.LAYOUT, f"the layout pattern {component.pattern!r} is unknown")
     return None
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
 from tierd.decide import plans
-from tierd.decide.relocation import ost_index
 from tierd.decide.sizing import boundary
 from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, Table
 from tierd.refusal import Reason, Refusal
@@ -123,25 +122,8 @@ def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candida
         elif most > 0 and file.closed_at <= finding.time - min(MAX_SETTLE_SECONDS, max(settle_seconds, size / rate)):
             left_bytes -= size
             most -= 1
-            layout = placed(Layout((stripes,), composite=False), capacity)
-            yield plans.move(finding, activity.directory, file, layout, f"{why}; {words(stripes)}")
-
-
-def placed(layout: Layout, capacity: Capacity) -> Layout:
-    """The layout of a moved file, whose beginning names the OSTs with most room if targets of its pool take no files.
-
-    A pool lets Lustre choose a drained target; a list, none but its own, even if those are gone when the file grows.
-    """
-    def of(component: Component) -> Component:
-        if component.extent_start or not capacity.closed.get(component.pool):
-            return component
-        members = sorted(capacity.pools[component.pool], key=lambda target: (
-            -capacity.fill[target].avail_bytes if target in capacity.fill else 0, target))
-        count = component.stripe_count if component.stripe_count > 0 else len(members)
-        chosen = [ost_index(members[number % len(members)]) for number in range(count)]
-        return replace(component, stripe_count=count, ost_list=tuple(chosen))
-
-    return replace(layout, components=tuple(map(of, layout.components)))
+            yield plans.move(finding, activity.directory, file, Layout((stripes,), composite=False),
+                             f"{why}; {words(stripes)}")
 
 
 def fits_targets(size_bytes: int, stripes: Component, capacity: Capacity) -> bool:

@@ -200,8 +200,8 @@ def small_files(finding: Finding, activity: DirectoryActivity, situation: Situat
         return
     yield plans.new_default(finding, where, wanted, f"{finding.aggressor} creates small files here; one stripe takes "
                             "one object each")
-    moves = [plans.move(finding, where, each, restripe.placed(wanted, capacity),
-                        f"{finding.aggressor} opens the small file again and again, and it has several objects")
+    why = f"{finding.aggressor} opens the small file again and again, and it has several objects"
+    moves = [plans.move(finding, where, each, wanted, why)
              for each in sorted(activity.candidates, key=lambda c: (-c.opens, c.path))
              if each.opens >= restripe.MIN_OPENS and each.closed_at <= finding.time - restripe.SETTLE_SECONDS
              and 0 < (each.size_bytes or 0) <= (first.extent_end or 0)]

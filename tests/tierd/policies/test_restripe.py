@@ -76,17 +76,6 @@ def test_beyond_the_targets_it_is_overstriped_where_the_release_knows_it() -> No
     assert " ".join(setstripe_arguments(plain.layout)) == "-c 8 -S 1M -p hdd"
 
 
-def test_a_restriped_file_names_its_targets_while_one_of_the_pool_is_drained() -> None:
-    fill = {target: TargetFill(GB * 200, GB * (100 + number)) for number, target in enumerate(HDD)}
-    room = replace(ROOM, pools={**POOLS, "hdd": HDD[:-1]}, closed={"hdd": HDD[-1:]}, fill=fill)
-    (action,) = shared(file(), room=room).actions
-    assert action.layout.components[0].ost_list == (8, 7, 6, 5, 4, 3)
-    assert action.layout.components[0].pool == "hdd"
-    (wide,) = shared(file(), room=room, evidence=replace(SHARED, openers=9, wanted_objects=9)).actions
-    assert sorted(wide.layout.components[0].ost_list) == [2, 3, 4, 5, 6, 7, 7, 8, 8]
-    setstripe_arguments(wide.layout)
-
-
 @pytest.mark.parametrize("candidate", [
     file(size=None), file(size=MIB), file(size=33 << 30), file(created=NOW - 50, opens=0), file(closed=NOW - 3),
     file(name="other"),
@@ -155,15 +144,6 @@ def test_small_files_get_one_stripe_and_large_ones_beside_them_keep_theirs() -> 
     assert (move.path, move.layout) == ("/d/a", default.layout)
     every = Layout((Component(0, None, "", -1),), composite=False)
     assert explain(small(every).actions[0].layout) == "first 4M on hdd (1 stripe), rest on hdd (stripes on every OST)"
-
-
-@pytest.mark.parametrize("count", [4, 8, -1])
-def test_a_moved_small_file_names_no_targets_for_bytes_that_it_may_get_later(count: int) -> None:
-    room = replace(ROOM, pools={**POOLS, "hdd": HDD[:-1]}, closed={"hdd": HDD[-1:]})
-    wide = Layout((Component(0, None, "hdd", count),), composite=False)
-    first, rest = small(wide, file(5000, opens=9), room=room).actions[1].layout.components
-    assert len(first.ost_list) == 1
-    assert (rest.ost_list, rest.stripe_count) == ((), count)
 
 
 def test_no_default_names_a_pool_that_does_not_exist() -> None:

@@ -15,6 +15,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Belongings, Calls, FileFlags, Hsm, HsmFlags, Status
 from lustre.layout.model import Component, Layout, StripeObject, mirrors, names_osts
 from tierd.act.movers.moves import Move
+from tierd.decide.relocation import unknown_form
 from tierd.refusal import Reason, Refusal
 
 
@@ -80,7 +81,6 @@ def objects_digest(layout: Layout | None) -> str:
     return sha256(" ".join(words).encode()).hexdigest()[:32] if words else ""
 
 
-_KNOWN_PATTERNS = {"raid0", "mdt", "overstriped", "released"}
 _KNOWN_FLAGS = {"init", "stale", "prefer", "prefrd", "prefwr", "nosync", "extension"}
 """Component flags for state and for mirrors. Compression is not among them: a move would drop it."""
 _SETTLED = HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.NO_RELEASE | HsmFlags.NO_ARCHIVE
@@ -185,13 +185,8 @@ def _of_archive(facts: FileFacts) -> Iterator[Refusal]:
 def _of_present(move: Move, facts: FileFacts) -> Iterator[Refusal]:
     layout = facts.layout
     for component in layout.components if layout is not None else ():
-        words = set(component.pattern.split(","))
-        if component.foreign is not None or "foreign" in words:
-            yield Refusal(Reason.FOREIGN, "the data of the file is outside of Lustre")
-        if "parity" in words or "parity" in component.flags or component.parity_stripes:
-            yield Refusal(Reason.ERASURE_CODED, "the file has erasure coding, which a move would drop")
-        if words - _KNOWN_PATTERNS:
-            yield Refusal(Reason.LAYOUT, f"the layout pattern {component.pattern!r} is unknown")
+        if refused := unknown_form(component):
+            yield refused
         if unknown := set(component.flags) - _KNOWN_FLAGS:
             names = ", ".join(sorted(unknown))
             yield Refusal(Reason.LAYOUT, f"the layout has the flags {names}, which a move would drop")
