@@ -264,9 +264,7 @@ def history_lines(answer: answers.HistoryAnswer, *, last: int, long: bool) -> li
             for e in answer.entries], right=[0])
     if len(answer.entries) >= last:
         lines.append(f"the last {count_of(last, 'act')} that match; --last N shows more")
-    removed = answer.removed_acts
-    older = f"; {count_of(removed, 'older act')} removed ([journal] keep_days)" if removed else ""
-    return lines if begins is None else [*lines, f"the journal begins {time_text(begins)}{older}"]
+    return lines if begins is None else [*lines, f"the journal begins {time_text(begins)}"]
 
 
 LOST_SECONDS = 15.0

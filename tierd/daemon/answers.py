@@ -626,7 +626,6 @@ class HistoryAnswer(Struct, frozen=True, kw_only=True):
     all_outcomes: Mapping[str, int] = {}
     """Number of acts by outcome, where ``entries`` is empty."""
     complete_since: float | None = None
-    removed_acts: int = 0
 
     @property
     def rows(self) -> list[ActAnswer | CaseMovesRow]:
@@ -1008,7 +1007,6 @@ class ReportAnswer(Struct, frozen=True, kw_only=True):
     """Number of findings by kind."""
     verdicts: Mapping[str, int]
     complete_since: float | None = None
-    removed_acts: int = 0
     cases: tuple[Case, ...]
     """Findings and orders of the period, without curves."""
     acts: tuple[ActAnswer, ...]

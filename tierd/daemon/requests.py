@@ -356,7 +356,7 @@ class ReadingRequests:
             entries=tuple(map(status.act_answer, entries)),
             moves=tuple(answers.CaseMovesRow.of(each, last=acts[act]) for act, each in moves),
             all_outcomes={} if entries or moves else reader.sums_of_all(),
-            complete_since=reader.complete_since(), removed_acts=reader.removed_acts())
+            complete_since=reader.complete_since())
 
     def _report(self, request: Request) -> answers.ReportAnswer:
         until, reader = number_of(request, "until", 0) or self._clock.now(), self.reader
@@ -364,7 +364,7 @@ class ReadingRequests:
         cases = status.cases_of(reader.findings_between(since, until, MAX_REPORTED), self.known_cases(), reader)
         return answers.ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums_of_period(since, until),
-            complete_since=reader.complete_since(), removed_acts=reader.removed_acts(), cases=cases,
+            complete_since=reader.complete_since(), cases=cases,
             acts=tuple(map(status.act_answer, reader.acts_between(since, until, MAX_REPORTED))),
             default_layouts=tuple(map(status.act_answer, reader.acts_between(
                 since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT))),

@@ -58,7 +58,6 @@ def work(journal: Journal, first: int, count: int) -> None:
             journal.queue.remove([f"/d/{number}\udcff"])
     journal.set_state({"paused": f"at {first}"})
     journal.set_positions({"MDT0000": first})
-    journal.act_directories.all()
 
 
 class Copies:

@@ -19,11 +19,9 @@ from tierd.act.journal.connection import JournalLock, SharedConnection, Value, e
 from tierd.structs import Struct, packed
 
 BY_ROWID = ("findings", "actions", "positions", "state", "told", "judgements", "waiting_moves", "waiting_orders",
-            "removed_by_finding", "stagings", "scheduler_jobs")
+            "stagings", "scheduler_jobs")
 """Copied tables whose rows have a number."""
-_DAY_KEY = "json_array({0}day, {0}what, {0}kind, {0}outcome)"
-KEYS: Mapping[str, str] = dict.fromkeys(BY_ROWID, "{0}rowid") | {"act_directories": "{0}place",
-                                                                   "removed_by_day": _DAY_KEY}
+KEYS: Mapping[str, str] = dict.fromkeys(BY_ROWID, "{0}rowid") | {"act_directories": "{0}place"}
 """Copied tables, each with the expression for the key of a row; ``{0}`` is the row's name."""
 QUEUES = ("waiting_moves", "waiting_orders")
 """Tables whose removed rows must not come back: all rows are removed before those that are left are copied again."""
@@ -81,6 +79,8 @@ class _Copied:
                 db.execute("CREATE TABLE changed_rows (seq INTEGER PRIMARY KEY AUTOINCREMENT, name, key)")
                 db.execute("INSERT INTO changed_rows SELECT 1, 'state', ? WHERE ?", (
                     ALONE, self.position != CopyPosition()))
+            for table in ("removed_by_day", "removed_by_finding"):  # of release 0.2
+                db.execute("DELETE FROM changed_rows WHERE name = ?", (table,))
         self.alone = bool(db.execute("SELECT 1 FROM changed_rows WHERE key = ?", (ALONE,)))
         """Whether it worked without a cluster since its position: followers lack what it did."""
 

@@ -220,17 +220,9 @@ CREATE INDEX judgements_by_class ON judgements(kind, pool, size_bytes, time);
 CREATE INDEX waiting_moves_of ON waiting_moves(finding);
 CREATE INDEX waiting_moves_by_key ON waiting_moves(key);
 CREATE TABLE act_directories (place BLOB PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE removed_by_day (
-    day INTEGER NOT NULL, what TEXT NOT NULL, kind TEXT NOT NULL, outcome TEXT NOT NULL, count INTEGER NOT NULL,
-    size_bytes INTEGER NOT NULL, PRIMARY KEY (day, what, kind, outcome)) WITHOUT ROWID;
-CREATE TABLE removed_by_finding (
-    finding INTEGER, kind TEXT NOT NULL, outcome TEXT NOT NULL, count INTEGER NOT NULL, size_bytes INTEGER NOT NULL,
-    PRIMARY KEY (finding, kind, outcome));
 """
-"""``removed_by_day`` and ``removed_by_finding`` have the sums of records that were removed
-(:mod:`tierd.act.journal.retention`); ``what`` is ``act``, ``finding`` or ``verdict``. ``actions.verdict`` is that on
-one act, where each is judged by itself, or the earlier one that kept it, where one against later acts followed;
-``actions.undoes`` is the act that a move undoes."""
+"""``actions.verdict`` is that on one act, where each is judged by itself, or the earlier one that kept it, where one
+against later acts followed; ``actions.undoes`` is the act that a move undoes."""
 RATES = """
 CREATE TABLE IF NOT EXISTS rates (step INTEGER NOT NULL, kind TEXT NOT NULL, time INTEGER NOT NULL,
     names BLOB NOT NULL, numbers BLOB NOT NULL);
@@ -278,7 +270,6 @@ def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
 
 def _create(db: sqlite3.Connection) -> None:
     """Make a new file a journal, with all tables or none, so that a kill leaves a file that is known."""
-    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has no effect after the first table
     # first: a kill before the tables leaves a file that is known
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute("PRAGMA journal_mode=WAL")

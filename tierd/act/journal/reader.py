@@ -124,10 +124,6 @@ class JournalReader:
                            "SELECT min(time) FROM findings)")
         return float(removed[0][0]) if removed else first[0]
 
-    def removed_acts(self) -> int:
-        (count,), = self._all("SELECT ifnull(sum(count), 0) FROM removed_by_day WHERE what = 'act'")
-        return int(count)
-
     def finding_of(self, act: int) -> int | None:
         rows = self._all("SELECT finding FROM actions WHERE id = ?", act)
         return rows[0][0] if rows else None
@@ -187,13 +183,11 @@ class JournalReader:
         """
         counts, first = defaultdict[int, dict[str, int]](dict), dict[int, float]()
         for number, outcome, count, begun in self._all(
-                "SELECT finding, outcome, sum(count), min(begun) FROM (SELECT finding, outcome, count(*) AS count, "  # noqa: S608
-                f"min(intended_at) AS begun FROM actions WHERE finding IN ({places(findings)}) AND kind = 'migrate' "
-                "AND undoes IS NULL AND outcome != 'under way' GROUP BY 1, 2 UNION ALL SELECT finding, outcome, count, "
-                f"NULL FROM removed_by_finding WHERE finding IN ({places(findings)}) AND kind = 'migrate') "
-                "GROUP BY 1, 2", *findings, *findings):
+                "SELECT finding, outcome, count(*), min(intended_at) FROM actions WHERE kind = 'migrate' AND "  # noqa: S608
+                f"undoes IS NULL AND outcome != 'under way' AND finding IN ({places(findings)}) GROUP BY 1, 2",
+                *findings):
             counts[number][outcome] = count
-            first[number] = min(begun or 1e18, first.get(number, 1e18))
+            first[number] = min(begun, first.get(number, begun))
         return {number: (moves, first[number]) for number, moves in counts.items()}
 
     def curve(self, finding: int, since: float, until: float) -> tuple[tuple[float, float], ...]:
@@ -214,32 +208,22 @@ class JournalReader:
         return found
 
     def sums_of_all(self) -> dict[str, int]:
-        """Number of acts by outcome, those that were removed included. SQLite counts: they need no memory."""
-        return dict(self._all("SELECT outcome, sum(count) FROM (SELECT outcome, count(*) AS count "
-                              "FROM actions GROUP BY 1 UNION ALL SELECT outcome, count FROM removed_by_day "
-                              "WHERE what = 'act') GROUP BY 1"))
+        """Number of acts by outcome. SQLite counts: they need no memory."""
+        return dict(self._all("SELECT outcome, count(*) FROM actions GROUP BY 1"))
 
     def sums_of_finding(self, finding: int) -> ActSums:
-        """Sums of the acts that were done because of one finding, those that were removed included."""
+        """Sums of the acts that were done because of one finding."""
         return summed(self._all("SELECT kind, outcome, count(*), sum(size_bytes) FROM actions "
-                                "WHERE finding = ? GROUP BY 1, 2 UNION ALL SELECT kind, outcome, count, size_bytes "
-                                "FROM removed_by_finding WHERE finding = ?", finding, finding))
+                                "WHERE finding = ? GROUP BY 1, 2", finding))
 
     def sums_of_period(self, since: float, until: float) -> PeriodSums:
-        """Sums of the acts that began in a period, and the numbers of findings by kind and of verdicts. Records that
-        were removed are included by days (UTC): a day counts if its middle is in the period.
-        """
-        removed, span = "FROM removed_by_day WHERE what = ? AND day * 86400 + 43200 BETWEEN ? AND ?", (since, until)
-        acts = summed(self._all("SELECT kind, outcome, count(*), sum(size_bytes) FROM actions "  # noqa: S608
-                                "WHERE intended_at BETWEEN ? AND ? GROUP BY 1, 2 UNION ALL "
-                                f"SELECT kind, outcome, count, size_bytes {removed}",
-                                *span, "act", *span))
-        kinds = self._all("SELECT kind, sum(count) FROM (SELECT kind, 1 AS count FROM findings "  # noqa: S608
-                          f"WHERE time BETWEEN ? AND ? UNION ALL SELECT kind, count {removed}) GROUP BY 1 "
-                          "ORDER BY 2 DESC, 1", *span, "finding", *span)
-        verdicts = self._all("SELECT verdict, sum(count) FROM (SELECT verdict, 1 AS count FROM judgements "  # noqa: S608
-                             f"WHERE time BETWEEN ? AND ? UNION ALL SELECT outcome, count {removed}) GROUP BY 1 "
-                             "ORDER BY 2 DESC, 1", *span, "verdict", *span)
+        """Sums of the acts that began in a period, and the numbers of findings by kind and of verdicts."""
+        acts = summed(self._all("SELECT kind, outcome, count(*), sum(size_bytes) FROM actions "
+                                "WHERE intended_at BETWEEN ? AND ? GROUP BY 1, 2", since, until))
+        kinds = self._all("SELECT kind, count(*) FROM findings WHERE time BETWEEN ? AND ? GROUP BY 1 "
+                          "ORDER BY 2 DESC, 1", since, until)
+        verdicts = self._all("SELECT verdict, count(*) FROM judgements WHERE time BETWEEN ? AND ? GROUP BY 1 "
+                             "ORDER BY 2 DESC, 1", since, until)
         return {**acts, "kinds": dict(kinds), "verdicts": dict(verdicts)}
 
     def _all(self, query: str, *values: Value) -> Sequence[Row]:
@@ -287,9 +271,7 @@ def places(values: Sequence[int]) -> str:
 
 def summed(rows: Sequence[Row]) -> ActSums:
     """The sums of rows of kind, outcome, number of acts and bytes."""
-    counts = Counter[str]()
-    for kind, outcome, count, _ in rows:
-        counts[f"{kind} {outcome}"] += count
+    counts = Counter({f"{kind} {outcome}": count for kind, outcome, count, _ in rows})
     return {"all_acts": counts.total(), "files_moved": counts[f"{ActKind.MIGRATE} {Outcome.DONE}"],
             "bytes_moved": sum(row[3] for row in rows if row[:2] == (ActKind.MIGRATE, Outcome.DONE)),
             "outcomes": dict(counts)}

@@ -1,4 +1,4 @@
-"""Removal of old records in small portions, and what outlives them: sums, and the directories of removed acts.
+"""Removal of old records in small portions, and what outlives them: the directories of removed acts.
 
 An act is removed ``[journal] keep_days`` after its end. Acts of any age stay if they are in force as default layouts,
 default stripings or mirrors, if they are under way or being undone (recovery needs them), or if their finding holds, is
@@ -7,13 +7,13 @@ a case or has waiting moves. The last verdicts on each class of act stay too: la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from tierd.act.journal.connection import SharedConnection, pragma
+from tierd.act.journal.connection import SharedConnection
 from tierd.act.journal.entry import to_bytes, to_path
 from tierd.act.journal.rates import RateRecords
-from tierd.acts import ActKind, Outcome
+from tierd.acts import ActKind
 
 PORTION = 250
 """Rows of one transaction: other threads wait for its end."""
@@ -25,12 +25,6 @@ BY_AGE = ("samples", "time", 90), ("stagings", "ended_at", 30), ("scheduler_jobs
 """Tables, the column with a time, and the days after it when rows are removed. The time is 0 while a row is needed."""
 JUDGEMENTS_USED = 20
 """Verdicts of a class of acts that decide about the next one; they are never removed."""
-MIN_FREE_PAGES = 1024
-"""A file with fewer unused pages is not made smaller: new records use them."""
-VACUUM_PAGES = 256
-"""Pages that one step gives back to the file system."""
-READ_PORTION = 10_000
-"""Acts that are read at a time for their directories. Other threads wait for one portion, and not for all."""
 _DAY = 86400
 MAX_STEP_SECONDS = 3600.0
 """Time between two steps of a daemon that runs. If the clock advances by more, it was set."""
@@ -39,51 +33,30 @@ MAX_SILENT_SECONDS = 86400.0
 CONFIRM_SECONDS = 86400.0
 """Time for which the clock must run without a jump before anything is removed again."""
 _ENDED = "ifnull(ended_at, 1e18)"
-_ADD = "DO UPDATE SET count = count + excluded.count, size_bytes = size_bytes + excluded.size_bytes"
 
 
 class ActDirectories:
-    """Directories that got a default layout or whose files were moved: their files may lie on flash.
-
-    Each act is read once, even across restarts. Its directory is kept longer than the act, because the oldest acts
-    moved the files that are now coldest.
+    """Directories that got a default layout or whose files were moved: their files may lie on flash. They are kept
+    longer than the acts, because the oldest acts moved the files that are now coldest.
     """
 
     def __init__(self, db: SharedConnection) -> None:
         self._db = db
 
     def all(self) -> frozenset[str]:
-        """Every directory. Reads the acts since the last call."""
-        while self._read():
-            pass
         return frozenset(to_path(place) for (place,) in self._db.execute("SELECT place FROM act_directories"))
 
-    def add(self, places: Iterable[bytes]) -> None:
-        """Remember these directories, in the transaction of this thread."""
-        self._db.executemany("INSERT OR IGNORE INTO act_directories VALUES (?)", {(place,) for place in places})
+    def note(self, act: int) -> None:
+        """Remember the directory whose files an act concerns."""
+        for kind, place in self._db.execute(
+                "SELECT kind, place FROM actions WHERE id = ? AND kind != 'set-default-striping'", (act,)):
+            directory = place if kind == ActKind.SET_DEFAULT_LAYOUT else place.rpartition(b"/")[0] or b"/"
+            self._db.execute("INSERT OR IGNORE INTO act_directories VALUES (?)", (directory,))
 
     def forget(self, path: str) -> None:
         """Forget a directory that was removed, until an act names it again."""
         with self._db.transaction(durable=False):
             self._db.execute("DELETE FROM act_directories WHERE place = ?", (to_bytes(path),))
-
-    def _read(self) -> bool:
-        """Read the next acts; whether there may be more. An act under way is read again next time."""
-        with self._db.transaction(durable=False):
-            rows = self._db.execute(
-                "SELECT id, kind, place, outcome FROM actions WHERE id > (SELECT ifnull(max(value + 0), 0) FROM state "
-                "WHERE name = 'act_directories_until') AND id < (SELECT ifnull(min(id), 1e18) FROM actions WHERE "
-                "outcome = 'under way') ORDER BY id LIMIT ?", (READ_PORTION,))
-            self.add(directory_of(kind, place) for _, kind, place, outcome in rows
-                     if outcome in {Outcome.DONE, Outcome.UNDOING} and kind != ActKind.SET_DEFAULT_STRIPING)
-            if rows:
-                _set_state(self._db, "act_directories_until", str(rows[-1][0]))
-        return len(rows) == READ_PORTION
-
-
-def directory_of(kind: str, place: bytes) -> bytes:
-    """The directory whose new files an act concerns."""
-    return place if kind == ActKind.SET_DEFAULT_LAYOUT else place.rpartition(b"/")[0] or b"/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +112,14 @@ class ClockGuard:
 
 class Retention:
     """Removes what is older than the journal keeps, one portion a call. For one thread. Each portion is one
-    transaction, its sums included: a kill between two portions, or in one, loses and doubles nothing.
+    transaction: a kill in one loses nothing else.
     """
 
-    def __init__(self, db: SharedConnection, directories: ActDirectories, rates: RateRecords) -> None:
+    def __init__(self, db: SharedConnection, rates: RateRecords) -> None:
         self._db = db
-        self._directories = directories
         self._stages: tuple[_Stage, ...] = (
             self._aged, lambda old: rates.remove_old(old.now, PORTION), self._acts, self._findings,
-            self._judgements, self._shrink)
+            self._judgements)
         self._stage = 0
         self._next_pass_at = -1e18
 
@@ -158,8 +130,9 @@ class Retention:
         if 0 <= self._next_pass_at - now <= PASS_SECONDS:  # above that, the clock was set back
             return
         old = _Old(now, now - keep_seconds if keep_seconds else -1e18, ", ".join(map(str, in_use)))
-        if self._portion(old):
-            return
+        with self._db.transaction(durable=False):  # what a power cut brings back is removed again
+            if self._stages[self._stage](old):
+                return
         self._stage += 1
         if self._stage == len(self._stages):
             self._stage, self._next_pass_at = 0, now + PASS_SECONDS
@@ -167,13 +140,6 @@ class Retention:
     def pause_seconds(self, now: float) -> float:
         left = self._next_pass_at - now
         return left if PORTION_SECONDS < left <= PASS_SECONDS else PORTION_SECONDS
-
-    def _portion(self, old: _Old) -> bool:
-        stage = self._stages[self._stage]
-        if stage == self._shrink:  # not possible in a transaction
-            return stage(old)
-        with self._db.transaction(durable=False):  # what a power cut brings back is removed again
-            return stage(old)
 
     def _aged(self, old: _Old) -> bool:
         # any() ends at the first table with old rows: one portion for each call
@@ -192,14 +158,7 @@ class Retention:
             f"id < (SELECT max(id) FROM actions) ORDER BY {_ENDED}, id LIMIT ?", old)
         if not gone:
             return False
-        acts = f"FROM actions WHERE id IN ({gone})"
-        self._add_sums(f"CAST(intended_at / {_DAY} AS INTEGER), 'act', kind, outcome, count(*), sum(size_bytes) {acts}")
-        self._db.execute(
-            f"INSERT INTO removed_by_finding SELECT finding, kind, outcome, count(*), sum(size_bytes) {acts} "
-            f"GROUP BY 1, 2, 3 ON CONFLICT (finding, kind, outcome) {_ADD}")
-        self._directories.add(directory_of(kind, place) for kind, place in self._db.execute(
-            f"SELECT kind, place {acts} AND outcome = 'done' AND kind != 'set-default-striping'"))
-        self._db.execute(f"DELETE {acts}")
+        self._db.execute(f"DELETE FROM actions WHERE id IN ({gone})")  # noqa: S608
         _set_state(self._db, "removed_before", repr(old.before))  # the complete record begins here
         return True
 
@@ -212,10 +171,8 @@ class Retention:
             "id < (SELECT max(id) FROM findings) ORDER BY time, id LIMIT ?", old)
         if not gone:
             return False
-        self._add_sums(f"CAST(time / {_DAY} AS INTEGER), 'finding', kind, '', count(*), 0 FROM findings "
-                       f"WHERE id IN ({gone})")
-        for table, key in (("told", "finding"), ("removed_by_finding", "finding"), ("findings", "id")):
-            self._db.execute(f"DELETE FROM {table} WHERE {key} IN ({gone})")  # noqa: S608 -- one of these three
+        self._db.execute(f"DELETE FROM told WHERE finding IN ({gone})")  # noqa: S608
+        self._db.execute(f"DELETE FROM findings WHERE id IN ({gone})")  # noqa: S608
         _set_state(self._db, "removed_before", repr(old.before))  # the complete record begins here
         return True
 
@@ -226,28 +183,13 @@ class Retention:
             f"OR {JUDGEMENTS_USED} <= (SELECT count(*) FROM (SELECT 1 FROM judgements WHERE kind = old.kind AND "
             "pool = old.pool AND size_bytes = old.size_bytes AND time > old.time AND "
             f"verdict IN ('helped', 'did-not-help') LIMIT {JUDGEMENTS_USED}))) ORDER BY time, finding LIMIT ?", old)
-        if not gone:
-            return False
-        verdicts = f"FROM judgements WHERE finding IN ({gone})"
-        self._add_sums(f"CAST(time / {_DAY} AS INTEGER), 'verdict', '', verdict, count(*), 0 {verdicts}")
-        self._db.execute(f"DELETE {verdicts}")
-        return True
+        if gone:
+            self._db.execute(f"DELETE FROM judgements WHERE finding IN ({gone})")  # noqa: S608
+        return bool(gone)
 
     def _chosen(self, query: str, old: _Old) -> str:
         """Numbers of the next rows to remove, as a list in SQL; "" if there are none."""
         return ", ".join(str(number) for (number,) in self._db.execute(query, (old.before, PORTION)))
-
-    def _add_sums(self, of_day: str) -> None:
-        self._db.execute(f"INSERT INTO removed_by_day SELECT {of_day} GROUP BY 1, 3, 4 "
-                         f"ON CONFLICT (day, what, kind, outcome) {_ADD}")
-
-    def _shrink(self, _: _Old) -> bool:
-        free = pragma(self._db, "freelist_count")
-        # a quarter of the file stays unused, for new records
-        if free < MIN_FREE_PAGES or free * 4 < pragma(self._db, "page_count"):
-            return False
-        self._db.execute_whole(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")
-        return True
 
 
 def _set_state(db: SharedConnection, name: str, value: str) -> None:

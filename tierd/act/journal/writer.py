@@ -76,7 +76,7 @@ class Journal:
         self.rates = RateRecords(self.db)
         self.act_directories = ActDirectories(self.db)
         """Where files on flash may lie."""
-        self.retention = Retention(self.db, self.act_directories, self.rates)
+        self.retention = Retention(self.db, self.rates)
         """Removes old records."""
         self._clock_guard = ClockGuard(self.db)
 
@@ -124,6 +124,8 @@ class Journal:
         # SQLite nests no transactions; and only with the lock is it known whose transaction is open
         with self.db.lock, nullcontext() if self.db.raw.in_transaction else self.db.transaction(durable=False):
             self._change(entry, "outcome", outcome, detail, now)
+            if outcome == Outcome.DONE:
+                self.act_directories.note(entry)
 
     def queue_again(self, entry: Entry, fs: str) -> None:
         """Let an interrupted move wait again, once for a finding or order: the move itself may be what ends tierd."""
