@@ -28,8 +28,6 @@ MIN_FILE_BYTES = 64 << 20
 """Smaller files gain nothing from more stripes. A choice."""
 LARGEST_SMALL_BYTES = 16 << 20
 """Maximum end of the component with one stripe at the beginning of new files. A choice."""
-MIN_OPENS = 3
-"""Opens after its creation from which a small file with several stripes is rewritten. A choice."""
 RESERVE = 0.1
 """Share of the pool that stays free. A choice."""
 SETTLE_SECONDS = 10.0

@@ -21,7 +21,7 @@ from tierd.decide.restripe import Restripe
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import LATEST_SECONDS, View
-from tierd.model import Advice, DirectoryActivity, Evidence, Finding
+from tierd.model import Action, Advice, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent, quoted, rate_text
@@ -167,8 +167,7 @@ def stream_stripes(size_bytes: int, record_bytes: int, targets: int, pool: str =
 
 def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> Plan:
     if evidence.files_created is not None:
-        return plans.plan_of(step for activity in situation.activities
-                             for step in small_files(finding, activity, situation))
+        return plans.plan_of(small_files(finding, activity, situation) for activity in situation.activities)
     capacity = situation.capacity
     place = restripe.the_pool(finding, capacity, situation.pools)
     if isinstance(place, Refusal):
@@ -184,29 +183,18 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
         rate=evidence.bytes_per_second or 0.0, objects=1))
 
 
-def small_files(finding: Finding, activity: DirectoryActivity, situation: Situation) -> plans.Steps:
-    """One stripe for small files: the beginning of new files, and existing files that are read again and again."""
+def small_files(finding: Finding, activity: DirectoryActivity, situation: Situation) -> Action | Refusal:
+    """One stripe for small files: the beginning of new files."""
     capacity, where = situation.capacity, activity.directory
+    if refusal := plans.default_refusal(where, capacity):
+        return refusal.about(where)
     wanted = with_one_stripe(capacity.default_layouts.get(where), restripe.small_end(activity),
                              situation.pools.hdd_pool)
-    refusal = plans.default_refusal(where, capacity)
-    if wanted is None or refusal:
-        yield (refusal or Refusal(Reason.OTHER_LAYOUT, "its default layout is composite, which a person set on "
-                                  "purpose, or has one stripe already")).about(where)
-        return
-    first = wanted.components[0]
-    if missing := plans.missing_pool(capacity, first.pool):
-        yield missing
-        return
-    yield plans.new_default(finding, where, wanted, f"{finding.aggressor} creates small files here; one stripe takes "
-                            "one object each")
-    why = f"{finding.aggressor} opens the small file again and again, and it has several objects"
-    moves = [plans.move(finding, where, each, wanted, why)
-             for each in sorted(activity.candidates, key=lambda c: (-c.opens, c.path))
-             if each.opens >= restripe.MIN_OPENS and each.closed_at <= finding.time - restripe.SETTLE_SECONDS
-             and 0 < (each.size_bytes or 0) <= (first.extent_end or 0)]
-    yield from plans.fitting(moves, {False: plans.room_bytes(capacity, first.pool, restripe.RESERVE)},
-                             situation.tables.of(Restripe).max_moves)
+    if wanted is None:
+        return Refusal(Reason.OTHER_LAYOUT, "its default layout is composite, which a person set on purpose, or has "
+                       "one stripe already").about(where)
+    return plans.missing_pool(capacity, wanted.components[0].pool) or plans.new_default(
+        finding, where, wanted, f"{finding.aggressor} creates small files here; one stripe takes one object each")
 
 
 def with_one_stripe(present: Layout | None, end: int, pool: str) -> Layout | None:
