@@ -31,18 +31,17 @@ def find(view: View, _: Common) -> Iterator[Finding]:
         high = max(seen.bypass_high_bytes for seen in members.values())
         sizes = totals(each for target in members for reading in view.facts.disk_writes[target]
                        for each in reading.sizes.items())
-        small, next_size, gained = (share_between(*ends, sizes) for ends in ((0, low), (low, high), (low, 2 * high)))
+        small, gained = share_between(0, low, sizes), share_between(low, high, sizes)
         times = [(seen.fast_usec, seen.slow_usec) for seen in members.values()
                  if seen.fast_usec is not None and seen.slow_usec is not None]
         fast, slow = (max(a for a, _ in times), min(b for _, b in times)) if times else (None, None)
         took = f" (median {fast / 1000:.1f} ms, larger ones {slow / 1000:.1f} ms)" if fast and slow else ""
         where = f"{count_of(len(members), 'target')}{f' of pool {quoted(pool)}' if pool else ''}"
         between = f"it is between {binary_text(low)} and {binary_text(high)}"
-        wanted = next((size for size, more in ((high, next_size), (2 * high, gained))
-                       if size <= MAX_BYPASS_BYTES and more >= MIN_GAIN_SHARE), None)
+        helps = high <= MAX_BYPASS_BYTES and gained >= MIN_GAIN_SHARE
         advice = Advice("no change of the bypass size", where, f"{between}; few writes are a little larger. Files with "
-                        f"random writes up to {binary_text(low)} need no move to flash") if wanted is None else Advice(
-            f"raise the bypass size to {wanted >> 10} KiB, with the tools of the array", where,
+                        f"random writes up to {binary_text(low)} need no move to flash") if not helps else Advice(
+            f"raise the bypass size to {high >> 10} KiB, with the tools of the array", where,
             f"{between}; up to {percent(gained)} more of the disk writes would be fast. The flash of the accelerator "
             "fills sooner, and wears more")
         yield POLICY.finding(

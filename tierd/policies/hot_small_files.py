@@ -5,9 +5,9 @@ targets (reads from a client's cache do not count), and the bytes per open show 
 
 tierd moves such files, first those that save most disk time per byte. A directory in which they are still created gets
 a default layout first: new files on flash need no move. The gain is the disk time of each read over the time that the
-job is expected to continue. The cost is one more read from these disks and a rewrite; it weighs more while a neighbour
-is slowed on them. Only files whose gain is several times their cost move. Where the MDT is expected to be better than
-flash, files go there; to move an existing file there, Lustre copies it twice.
+job is expected to continue. The cost is one more read from these disks and a rewrite. Only files whose gain is several
+times their cost move. Where the MDT is expected to be better than flash, files go there; to move an existing file
+there, Lustre copies it twice.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ REOPENED = 2.0
 """Minimum number of opens of existing files per created file. With fewer, the job mostly writes there. A choice."""
 READ_SHARE = 0.5
 """Minimum share of reads among the job's RPCs to disk targets. A choice."""
-SUFFERING_WEIGHT = 3.0
-"""Weight of the cost while a neighbour is slowed on the same targets. A choice."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +144,8 @@ def steps_in_directory(finding: Finding, evidence: HotSmallFilesEvidence, activi
     copies = 2 if layout.components[0].on_mdt else 1
     settled = [c for c in activity.candidates if c.closed_at <= finding.time - pools.settle_seconds]
     worth = [(ratio, c) for c in settled if 0 < (c.size_bytes or 0) <= size.component_bytes
-             and (ratio := benefit_ratio(c, evidence.opens_per_second / opens, evidence, settings,
-                                         situation.victim_slowed) / copies) >= settings.benefit_factor]
+             and (ratio := benefit_ratio(c, evidence.opens_per_second / opens, evidence, settings)
+                       / copies) >= settings.benefit_factor]
     if settled and not worth:
         yield Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time that its move "
                       "costs").about(activity.directory)
@@ -159,7 +157,7 @@ def steps_in_directory(finding: Finding, evidence: HotSmallFilesEvidence, activi
 
 
 def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence,
-                  settings: HotFilesToFlash, victim_slowed: bool) -> float:
+                  settings: HotFilesToFlash) -> float:
     """Disk time saved over the horizon, per disk time that the move costs.
 
     Future opens are spread over the files as past opens were. Only opens that cause disk reads save time.
@@ -169,7 +167,7 @@ def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSm
         1.0, evidence.disk_reads_per_second / max(evidence.opens_per_second, 1e-9))
     saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - plans.FLASH_USEC)
     cost_usec = read_usec + (candidate.size_bytes or 0) / plans.DISK_BYTES_PER_SECOND * 1e6
-    return saved_usec / (cost_usec * (SUFFERING_WEIGHT if victim_slowed else 1.0))
+    return saved_usec / cost_usec
 
 
 POLICY = Policy("hot-small-files", Settings, find, evidence=HotSmallFilesEvidence, plan=plan,

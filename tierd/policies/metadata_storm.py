@@ -45,10 +45,8 @@ same way. Choices."""
 SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel creates one "
                  "name at a time in a directory")
 """Which jobs a striped directory serves. The kernel locks a directory while it creates or removes a name in it."""
-GAIN_OF_TWO = ("a second metadata server did 1.37 times the creates of one, with a directory for each process (Dell "
-               "and Intel, figure 8)")
-GAIN_OF_FOUR = ("in one shared directory, four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats and "
-                "2.34 times the unlinks, and 3.97 times the reads (Cray, CUG 2018)")
+GAIN = ("in one shared directory, four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats and 3.97 times "
+        "the reads (Cray, CUG 2018); two did 1.37 times the creates, with a directory for each process (Dell, Intel)")
 MOST = 0.9
 """Share of the operations whose jobs decide the number of nodes. A few operations of another job do not. A choice."""
 CREATE_SHARE = 0.02
@@ -230,11 +228,11 @@ def spread_advice(places: Sequence[str], facts: Facts, added: int) -> Iterator[A
     if stripes is not None and stripes.is_striped and stripes.stripe_count >= metadata_targets > 0:
         return  # it uses all MDTs already
     count = f"{metadata_targets}" if metadata_targets else "COUNT"
-    name, gain = quoted(place), GAIN_OF_TWO if metadata_targets == 2 else GAIN_OF_FOUR
+    name = quoted(place)
     default = placement.default if placement is not None else None
     if default is None or default.stripe_count < 2:
         yield Advice(f"lfs mkdir -c {count} NEW_DIRECTORY (or lfs setdirstripe -D -c {count} --max-inherit 1 {name} "
-                     "for new ones, since Lustre 2.15)", name, f"spreads names over the MDTs; {gain}; {SEVERAL_NODES}")
+                     "for new ones, since Lustre 2.15)", name, f"spreads names over the MDTs; {GAIN}; {SEVERAL_NODES}")
     if len(places) > 1:
         yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"the parent of directories such as {name}",
                      "since Lustre 2.13 new subdirectories go to the MDTs in turn (remote directories): each has one "

@@ -119,13 +119,12 @@ def candidate(number: int, size: int = 64 * KIB, opens: int = 10, closed: float 
     return Candidate(Fid(0x200000401, number, 0), f"/d/f{number:03d}", closed, size_bytes=size, opens=opens)
 
 
-def hot(*candidates: Candidate, where: Capacity | None = None, victim_slowed: bool = False,
-        evidence: HotSmallFilesEvidence = READ_AGAIN, **settings: float) -> Plan:
+def hot(*candidates: Candidate, where: Capacity | None = None, evidence: HotSmallFilesEvidence = READ_AGAIN,
+        **settings: float) -> Plan:
     activity = DirectoryActivity("py.3", "/d", candidates=candidates,
                                  sizes=tuple(c.size_bytes or 0 for c in candidates) * 10)
     tables = Tables({"hot_files_to_flash": HotFilesToFlash(**settings)})  # type: ignore[arg-type]
-    return hot_small_files.plan(HOT, evidence, Situation(where or room(layout=None), Pools(), [activity], tables,
-                                                         victim_slowed=victim_slowed))
+    return hot_small_files.plan(HOT, evidence, Situation(where or room(layout=None), Pools(), [activity], tables))
 
 
 def test_files_that_save_most_for_each_byte_go_first() -> None:
@@ -163,13 +162,6 @@ def test_the_root_keeps_its_default_layout() -> None:
     assert {a.kind for a in plan.actions} == {"migrate"}
     assert reasons(outgrown_component.plan(OUTGROWN, TOO_LARGE, Situation(
         where, Pools(), [activity]))) == [Reason.ROOT_DIRECTORY]
-
-
-def test_a_move_must_be_worth_more_while_a_neighbour_is_slowed() -> None:
-    slow = replace(READ_AGAIN, opens_per_second=0.05, disk_reads_per_second=0.05)
-    files = [candidate(n) for n in range(20)]
-    assert hot(*files, evidence=slow).actions
-    assert reasons(hot(*files, evidence=slow, victim_slowed=True)) == [Reason.NOT_WORTH]
 
 
 def test_files_in_use_and_files_too_large_stay() -> None:
