@@ -17,8 +17,6 @@ class ActKind(StrEnum):
     """The default striping of a directory over MDTs, which new subdirectories get."""
     MIGRATE = "migrate"
     """The layout of one file; its data moves."""
-    ADVISE = "advise"
-    """Nothing. A person may do it by hand, so it is planned and reported, and never carried out."""
 
 
 DEFAULT_KINDS = frozenset({ActKind.SET_DEFAULT_LAYOUT, ActKind.SET_DEFAULT_STRIPING})

@@ -119,7 +119,7 @@ class Gate:
         self._stopping = Refusal(Reason.STOPPING, "tierd is stopping")
 
     def submit(self, actions: Iterable[Action], finding: int) -> None:
-        """Queue default layouts and moves. Advice is ignored: it is for people."""
+        """Queue default layouts and moves."""
         every = tuple(actions)
         self.default_layouts.add([action for action in every if action.kind in DEFAULT_KINDS], finding)
         moves = {action.path: action for action in every

@@ -179,14 +179,11 @@ class Planner:
         return None
 
     def worth(self, finding: Finding, plan: Plan) -> Plan:
-        """Remove acts that are not worth doing, judged by earlier acts, and acts in directories that cool down.
-
-        Advice stays in the plan: an administrator decides about it.
-        """
+        """Remove acts that are not worth doing, judged by earlier acts, and acts in directories that cool down."""
         settings = self._settings
         cooling = self._cooling(finding, {a.directory for a in plan.actions})
         refusals = list(cooling.values())
-        actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
+        actions = [a for a in plan.actions if a.directory not in cooling]
         if policy_for(finding).restores_layouts:
             since = self._clock.now() - settings.verify.cooldown_seconds
             again = [a for a in actions if a.kind == ActKind.MIGRATE
@@ -195,20 +192,19 @@ class Planner:
             refusals += [Refusal(Reason.COOLING_DOWN, "its earlier layout was restored; it is left alone for "
                                  f"{settings.verify.cooldown_seconds / 3600:g} h").about(quoted(a.path)) for a in again]
             actions = [a for a in actions if a not in again]
-        acts = [a for a in actions if a.kind != ActKind.ADVISE]
         stream = finding.evidence.of_stream if has_victim(finding) else None
-        if acts and stream is not None and not self._gate.approvals.approved(finding.key):
-            first = acts[0].layout.components[0]
+        if actions and stream is not None and not self._gate.approvals.approved(finding.key):
+            first = actions[0].layout.components[0]
             known = self._journal.judgements.won_back(finding.kind, first.pool, first.extent_end or 0)
             expected = benefit.effect(known)
             if refused := benefit.refusal(finding, stream, expected, settings.benefit):
                 self._weighed[finding.key] = Weighed(self._clock.now(), expected, (*plan.refusals, *refusals))
                 refusals.append(refused)
-                actions = [a for a in actions if a.kind == ActKind.ADVISE]
-            elif refused := benefit.cost_refusal(finding, stream, expected, acts, settings.benefit):
+                actions = []
+            elif refused := benefit.cost_refusal(finding, stream, expected, actions, settings.benefit):
                 refusals.append(refused)
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
-            elif stream.lacks_past and any(a.kind == ActKind.MIGRATE for a in acts):
+            elif stream.lacks_past and any(a.kind == ActKind.MIGRATE for a in actions):
                 refusals.append(Refusal(Reason.FIRST_REVERSIBLE, "device time alone shows the loss: no file moves "
                                 "before a default layout has helped").about(finding.aggressor))
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]

@@ -288,8 +288,8 @@ PASSING = frozenset({Reason.JOB_ELSEWHERE, Reason.PAUSED, Reason.PAUSE_FILE, Rea
 """Reasons of refusals after which a default layout is planned again: the job returns, or nothing holds acts back."""
 MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
-MAX_ADVICE = 4
-"""Files with advice that the refusals of a plan name."""
+MAX_NAMED = 4
+"""Outcomes of default layouts that one line of the log names."""
 MAX_TRIES_IN_USE = 2
 """Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file for nothing."""
 UNCONFIRMED = Refusal(Reason.UNCONFIRMED, "the newest window did not confirm the finding, so no act starts")
@@ -344,7 +344,7 @@ class Remediations:
             found = self._planning.for_finding(finding, frozenset(case.tried) if case is not None else ())
             if not self._log.holds(finding):
                 continue  # it ended while it was planned, which takes long where MDTs answer slowly
-            plan = self._approved_part(finding, without_mere_advice(found))
+            plan = self._approved_part(finding, found)
             with self._lock:
                 self._note_plan(finding, plan, last)
                 refusals = self._refusals[finding.key] = (*plan.refusals, *self._mode_refusals(plan))
@@ -595,7 +595,7 @@ class Remediations:
                 case.settle(State.KEPT)  # no act was done, so there is nothing to judge
                 self._refusals[case.finding.key] = tuple(
                     Refusal(outcome.reason or Reason.UNREADABLE, outcome.detail).about(quoted(outcome.action.directory))
-                    for outcome in outcomes[:MAX_ADVICE])
+                    for outcome in outcomes[:MAX_NAMED])
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
         """Queue the moves of an order. The gate carries them out. Returns its number in the journal."""
@@ -703,11 +703,3 @@ def standing_refusal(finding: Finding) -> Refusal | None:
         return None
     why = policy_for(finding).why_advice
     return UNCONFIRMED if not finding.advice_only else why(finding) if why is not None else None
-
-
-def without_mere_advice(plan: Plan) -> Plan:
-    """The plan; if it only has advice, as refusals: then nothing is done."""
-    if not plan.actions or any(action.kind != ActKind.ADVISE for action in plan.actions):
-        return plan
-    advice = tuple(Refusal(Reason.IN_USE, action.reason).about(quoted(action.path)) for action in plan.actions)
-    return replace(plan, actions=(), refusals=(*plan.refusals, *advice[:MAX_ADVICE]))

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from lustre.layout.model import Component, Layout
-from tierd.acts import ActKind
 from tierd.decide import plans, sizing
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.accelerators import all_absorbed
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Profile
 from tierd.detect.view import SlowdownSettings, SlowdownView, slowdown_numbers, slower
-from tierd.model import Action, Advice, DirectoryActivity, Finding, SlowdownEvidence
+from tierd.model import Advice, DirectoryActivity, Finding, SlowdownEvidence
 from tierd.policies.protocol import JudgedBy, Policy, Situation, Use
 from tierd.refusal import Reason, Refusal
 from tierd.text import Carrier, binary_text, count_of, percent, quoted
@@ -164,6 +163,7 @@ def large_files(finding: Finding, activity: DirectoryActivity, situation: Situat
     members = situation.capacity.pools.get(pool, ())
     layout = Layout((Component(0, None, pool, min(4, len(members))),), composite=False)
     why = f"{finding.aggressor} does small I/O in the whole file, on the disks of {finding.victim}"
+    waiting = list[str]()
     for path in [file.path for file in activity.existing_files if file.path and members]:
         candidate = known.get(path)
         size = candidate.size_bytes if candidate else None
@@ -173,9 +173,10 @@ def large_files(finding: Finding, activity: DirectoryActivity, situation: Situat
         elif candidate is not None and size is not None:
             yield plans.move(finding, activity.directory, candidate, layout, why)
         else:
-            still = "the file is open" if candidate is None else "its size is not known"
-            yield Action(ActKind.ADVISE, layout, f"{why}; only the whole file on flash would help, but {still}: "
-                         "migrate it when it is closed", finding.key, activity.directory, path)
+            waiting.append(path)
+    if waiting:
+        yield Refusal(Reason.IN_USE, f"{why}; only whole files on flash would help: tierd moves "
+                      f"{count_of(len(waiting), 'file')} when closed").about(waiting[0])
 
 
 def why_advice(finding: Finding) -> Refusal:

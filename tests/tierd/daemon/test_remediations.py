@@ -365,19 +365,6 @@ def test_a_window_that_does_not_confirm_it_hides_no_other_reason(tmp_path: Path)
     assert [why.reason for why in setup.remediations.refusals(IN_A.key)] == [Reason.NOTHING_TO_DO]
 
 
-def test_one_whose_plan_has_only_advice_is_planned_again(tmp_path: Path) -> None:
-    """A file is open; later it is closed."""
-    advice = Action(ActKind.ADVISE, WHOLE_FILE, "migrate it when it is closed", IN_A.key, "/a", "/a/b")
-    setup = planning(tmp_path, lambda _: (advice,))
-    setup.act([IN_A])
-    (why,) = setup.remediations.refusals(IN_A.key)
-    assert (why.reason, why.sentence) == (Reason.IN_USE, "/a/b: migrate it when it is closed")
-    assert setup.store.get(IN_A.key) is None
-    setup.at.cluster.advance(11.0)
-    setup.act([IN_A])
-    assert setup.planned.plans == 2
-
-
 def test_a_finding_that_holds_for_months_remembers_no_file_of_the_past(tmp_path: Path) -> None:
     evidence = ColdOnFlashEvidence(used_share=0.8, cold_files=4, cold_bytes=1, oldest_days=9.0, target_used_share=0.7,
                                    cold_before=0.0, bytes_to_free=1.0)

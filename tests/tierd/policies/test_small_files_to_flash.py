@@ -107,12 +107,12 @@ def test_large_files_keep_their_stripes(count: int) -> None:
     assert [(part.stripe_count, part.overstriped) for part in action.layout.components] == [(1, False), (count, True)]
 
 
-def test_one_large_file_is_moved_whole_or_advised_about() -> None:
+def test_one_large_file_is_moved_whole_when_it_is_closed() -> None:
     evidence = noise(aggressor_bytes_per_file=0.0)
     fid = Fid(1, 7)
     activity = DirectoryActivity("m.2", "/proj/in", opens=1, existing_files=(OpenFile(fid, "/proj/in/table"),))
-    (advice,) = decide(FINDING, evidence, [activity], ROOM, FlashSettings()).actions
-    assert (advice.kind, advice.path) == ("advise", "/proj/in/table")
+    opened = decide(FINDING, evidence, [activity], ROOM, FlashSettings())
+    assert (opened.actions, [refusal.reason for refusal in opened.refusals]) == ((), [Reason.IN_USE])
     closed = replace(activity, candidates=(Candidate(fid, "/proj/in/table", 900.0, size_bytes=128 * MIB),))
     (move,) = decide(FINDING, evidence, [closed], ROOM, FlashSettings()).actions
     (component,) = move.layout.components
