@@ -407,8 +407,7 @@ class Drains:
             return
         else:
             drain.phase = Phase.INCOMPLETE if drain.left else Phase.EMPTY
-        for sentence in ended_sentences(drain, self.failed(drain)):
-            log.info("%s", sentence)
+        log.info("%s", ended_sentence(drain, sum(each.count for each in (*drain.left.values(), *self.failed(drain)))))
 
     @property
     def targets(self) -> frozenset[str]:
@@ -427,18 +426,13 @@ class Drains:
                 in self._journal.reader.not_moved(drain.finding, drain.pass_begun_at)]
 
 
-def ended_sentences(drain: Drain, failed: list[LeftFiles]) -> Iterator[str]:
-    """Log lines about the end of the last pass."""
-    left = [*drain.left.values(), *failed]
-    count = sum(each.count for each in left)
+def ended_sentence(drain: Drain, left: int) -> str:
+    """The end of the last pass, with the number of files that are left."""
     if drain.preview:
-        yield (f"dry run of a drain of {drain.target}: {count_of(drain.found_files, 'file')} with "
-               f"{bytes_text(drain.found_bytes)} there; {drain.movable} would move, {count} would stay")
-    elif drain.phase is Phase.EMPTY:
-        yield (f"drain of {drain.target} is complete: {count_of(drain.examined, 'entry', 'entries')} examined in the "
-               "last pass, and no file with an object there was found")
-    else:
-        what = f"{count_of(count, 'file')} left there" if left else f"each of {drain.passes} passes found files there"
-        yield f"drain of {drain.target} is incomplete: {what}"
-    for each in left:
-        yield f"      {each.count} left: {each.sentence}: {', '.join(map(quoted, each.examples))}"
+        return (f"dry run of a drain of {drain.target}: {count_of(drain.found_files, 'file')} with "
+                f"{bytes_text(drain.found_bytes)} there; {drain.movable} would move, {left} would stay")
+    if drain.phase is Phase.EMPTY:
+        return (f"drain of {drain.target} is complete: {count_of(drain.examined, 'entry', 'entries')} examined in the "
+                "last pass, and no file with an object there was found")
+    what = f"{count_of(left, 'file')} left there" if left else f"each of {drain.passes} passes found files there"
+    return f"drain of {drain.target} is incomplete: {what} (tierctl drain-target)"

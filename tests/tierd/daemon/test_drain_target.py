@@ -500,4 +500,4 @@ def test_a_drain_that_finds_files_in_each_pass_names_no_number_of_files_left(sit
         number += 1
         site.run(until=site.cluster.now + 5)
     assert row(site)["phase"] == "incomplete"
-    assert f"drain of {NAME} is incomplete: each of 6 passes found files there" in site.said
+    assert f"drain of {NAME} is incomplete: each of 6 passes found files there (tierctl drain-target)" in site.said

@@ -31,22 +31,12 @@ class FileFacts:
     belongings: Belongings
     project: int
 
-    def changed_since(self, earlier: FileFacts) -> str:
-        """The change that stops a move, in words, or "". Names, modes and attributes may change."""
-        now, then = self.status, earlier.status
-        if self.fid != earlier.fid:
-            return f"the name now belongs to {self.fid}, not to {earlier.fid}"
-        if now.size_bytes != then.size_bytes:
-            return f"its size was {then.size_bytes} bytes and is {now.size_bytes}"
-        if now.mtime_ns != then.mtime_ns:
-            return "it was modified"
-        if (now.uid, now.gid, self.project) != (then.uid, then.gid, earlier.project):
-            return "its owner was changed"
-        if layout_objects(self.layout) != layout_objects(earlier.layout):
-            return "its layout was changed"
-        if (self.flags, self.hsm, self.belongings.pin) != (earlier.flags, earlier.hsm, earlier.belongings.pin):
-            return "its flags, archive state or pin changed"
-        return ""
+    @property
+    def kept(self) -> tuple[object, ...]:
+        """What must not change while the file is copied. Names, modes and attributes may."""
+        status = self.status
+        return (self.fid, status.size_bytes, status.mtime_ns, status.uid, status.gid, self.project,
+                layout_objects(self.layout), self.flags, self.hsm, self.belongings.pin)
 
 
 def read_facts(calls: Calls, path: str) -> FileFacts:

@@ -271,8 +271,8 @@ class _Attempt:
         # no request, as long as this client holds the locks; the archive state always takes one
         now = read_open_facts(self._calls, source, None if len(self.chunks) > 1 else before.hsm)
         # none of this breaks a lease: owner, project, times, flags, pin
-        if changed := now.changed_since(before):
-            raise Busy(errno.EBUSY, changed)
+        if now.kept != before.kept:
+            raise Busy(errno.EBUSY, "its time, owner, project, layout, flags, archive state or pin changed")
         self.facts = now
         return now
 
