@@ -62,7 +62,6 @@ ONLY: dict[str, tuple[str, ...]] = {
     "nats": ("tierd.cluster.connection",),
     "bcrypt": ("httpserver.basic_auth",),
     "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client", "tierd.cluster.connection"),
-    "textual": ("tierd.cli.top_app",),
     "isal": ("exporter.exposition",),
     "jinja2": ("tierd.daemon.page",),
     "markupsafe": ("tierd.daemon.page",),

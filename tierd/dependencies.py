@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PACKAGES = frozenset({
-    "annotated_types", "jinja2", "markdown_it", "msgspec", "numpy", "pydantic", "rich", "shtab", "textual", "urllib3"})
+    "annotated_types", "jinja2", "markdown_it", "msgspec", "numpy", "pydantic", "rich", "shtab", "urllib3"})
 """By the names under which they are imported."""
 CLUSTER_PACKAGES = frozenset({"nats", "nkeys"})
 """Packages of the extra ``cluster``, which only several nodes need."""

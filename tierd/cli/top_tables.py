@@ -5,10 +5,11 @@ All cells are :class:`rich.text.Text` of printable characters: names of jobs may
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import Literal
 
 from rich.cells import cell_len
@@ -18,11 +19,9 @@ from rich.text import Text
 
 from tierd.cli.client import time_text
 from tierd.cli.control import fault_lines, headline, queue_line
-from tierd.daemon.answers import AboutAnswer, Json, MomentAnswer, RateRow, StatusAnswer, TopAnswer
+from tierd.daemon.answers import Json, MomentAnswer, RateRow, StatusAnswer, TopAnswer
 from tierd.text import bytes_text, duration_text, printable
 
-LEFT: Literal["left"] = "left"
-RIGHT: Literal["right"] = "right"
 COLUMN_GAP = 2
 """Spaces between columns."""
 
@@ -36,8 +35,6 @@ class Column:
     priority: int
     """On a narrow terminal, columns with the lowest priority are hidden first."""
     cells: Sequence[Text]
-    numbers: Sequence[float] = ()
-    """What the column is sorted by; empty for a column of texts."""
 
     @property
     def width(self) -> int:
@@ -50,11 +47,13 @@ class Rows:
     """A table: one row for each target or job."""
 
     what: str
-    names: Sequence[str]
-    """Of the rows, as the daemon has them."""
     columns: Sequence[Column]
     all_rows: int
     """Rows that the daemon has; it sends the first of them."""
+
+    @property
+    def shown(self) -> int:
+        return len(self.columns[0].cells)
 
     def fitting(self, width: int) -> list[Column]:
         """The columns that fit; empty columns are hidden first."""
@@ -63,28 +62,13 @@ class Rows:
             shown.remove(min(shown, key=lambda column: (any(cell.plain for cell in column.cells), column.priority)))
         return shown
 
-    def chosen(self, words: str, by: str = "", *, reverse: bool = False) -> list[int]:
-        """Rows with the words in one of their texts, in the order of a column; ``by`` "" keeps that of the daemon.
-
-        Numbers come from large to small, texts from a to z; ``reverse`` turns that round.
-        """
-        texts = [column for column in self.columns if not column.numbers]
-        found = [number for number in range(len(self.names))
-                 if any(words.lower() in column.cells[number].plain.lower() for column in texts)]
-        column = next((column for column in self.columns if column.title == by), None)
-        if column is None:
-            return found[::-1] if reverse else found
-        if column.numbers:
-            return sorted(found, key=lambda number: column.numbers[number], reverse=not reverse)
-        return sorted(found, key=lambda number: column.cells[number].plain, reverse=reverse)
-
 
 def text_column(title: str, priority: int, texts: Iterable[str], styles: Iterable[str] = ()) -> Column:
     """A column of words, each in a style of Rich."""
     cells = [Text(printable(words), style) for words, style in zip(texts, chain(styles, repeat("")), strict=False)]
     for cell in cells:
         cell.truncate(MAX_CELL, overflow="ellipsis")
-    return Column(title, LEFT, priority, cells)
+    return Column(title, "left", priority, cells)
 
 
 MAX_CELL = 40
@@ -93,9 +77,8 @@ MAX_CELL = 40
 
 def number_column(title: str, priority: int, numbers: Iterable[float], text_of: Callable[[float], str],
                   style: str = "") -> Column:
-    found = [*numbers]
-    cells = [Text(text_of(number) if number or not style else "", style, justify=RIGHT) for number in found]
-    return Column(title, RIGHT, priority, cells, found)
+    return Column(title, "right", priority, [
+        Text(text_of(number) if number or not style else "", style) for number in numbers])
 
 
 bytes_column = partial(number_column, text_of=bytes_text)
@@ -105,7 +88,7 @@ count_column = partial(number_column, text_of="{:.0f}".format)
 def target_rows(answer: TopAnswer) -> Rows:
     """Targets: slowed targets first, then the busiest."""
     found = answer.targets
-    return Rows("targets", [row.target for row in found], (
+    return Rows("targets", (
         text_column("TARGET", 9, (row.target for row in found)),
         bytes_column("read/s", 5, (row.read_bytes for row in found)),
         bytes_column("write/s", 6, (row.write_bytes for row in found)),
@@ -123,7 +106,7 @@ COLOURS = {"noise": "red", "slowed": "yellow"}
 def job_rows(answer: TopAnswer) -> Rows:
     """Jobs: jobs of findings first, then the busiest."""
     found = answer.jobs
-    return Rows("jobs", [row.job for row in found], (
+    return Rows("jobs", (
         text_column("JOB", 9, (row.job for row in found)),
         text_column("user", 2, (answer.users.get(row.job, "") for row in found)),
         bytes_column("read/s", 6, (row.read_bytes for row in found)),
@@ -136,9 +119,9 @@ def job_rows(answer: TopAnswer) -> Rows:
 
 
 def rate_rows(what: str, found: Sequence[RateRow], all_rows: int) -> Rows:
-    """Targets or jobs of the past, or beside one: those with the most operations first."""
+    """Targets or jobs of the past: those with the most operations first."""
     rows = sorted(found, key=lambda row: -row.operations - row.metadata_operations)
-    return Rows(what, [row.name for row in rows], (
+    return Rows(what, (
         text_column(what[:-1].upper(), 9, (row.name for row in rows)),
         bytes_column("read/s", 5, (row.read_bytes for row in rows)),
         bytes_column("write/s", 6, (row.write_bytes for row in rows)),
@@ -147,32 +130,34 @@ def rate_rows(what: str, found: Sequence[RateRow], all_rows: int) -> Rows:
     ), all_rows)
 
 
-def screen(head: Sequence[Text], tables: Sequence[Rows], width: int = 120) -> RenderableType:
-    """The whole screen, ``width`` characters wide."""
+def screen(head: Sequence[Text], tables: Sequence[Rows], width: int, height: int = sys.maxsize) -> RenderableType:
+    """The whole screen. Where it is too low for both tables, each has half of it, and what the other does not need."""
     parts: list[RenderableType] = [*head]
-    for rows in tables:
-        made = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), header_style="bold underline",
-                     expand=False)
+    above = sum(1 + cell_len(line.plain) // width for line in head)
+    room = max(2 * len(tables), height - above - LINES_AROUND * len(tables))
+    for number, rows in enumerate(tables):
+        rest = sum(each.shown for each in tables) - rows.shown
+        most = max((room + 1 - number) // 2, room - rest)
+        made = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), header_style="bold underline")
         shown = rows.fitting(width)
         for column in shown:
             made.add_column(column.title, justify=column.side, no_wrap=True, overflow="ellipsis")
-        for number in range(len(rows.names)):
-            made.add_row(*(column.cells[number] for column in shown))
+        for cells in islice(zip(*(column.cells for column in shown), strict=True), most):
+            made.add_row(*cells)
         parts += [Text(), made]
-        if rows.all_rows > len(rows.names):
-            parts.append(Text(f"and {rows.all_rows - len(rows.names)} more {rows.what}", "dim"))
+        if rows.all_rows > made.row_count:
+            parts.append(Text(f"and {rows.all_rows - made.row_count} more {rows.what}", "dim"))
     return Group(*parts)
 
 
-Shown = tuple[list[Text], tuple[Rows, Rows]]
+LINES_AROUND = 3
+"""Lines of a table that are no rows: an empty one, the titles, and how many more rows there are."""
+Shown = tuple[list[Text], tuple[Rows, ...]]
 """The lines above the tables, and the tables of targets and jobs."""
 
 
 class Now:
     """The last reading."""
-
-    time: float | None = None
-    """What is shown; None for now."""
 
     def __init__(self, most: int) -> None:
         self.requests: tuple[Json, ...] = ({"request": "top", "most": most},)
@@ -184,32 +169,25 @@ class Now:
 
 
 class Past:
-    """The records of one time, and steps to others."""
+    """The records of the past, each a minute or more, from a time on."""
 
     def __init__(self, time: float) -> None:
-        self.time: float | None = time
-        self._moment = MomentAnswer()
+        self._time = time
 
     @property
     def requests(self) -> tuple[Json, ...]:
-        return {"request": "moment", "time": self.time}, {"request": "status"}
+        return {"request": "moment", "time": self._time}, {"request": "status"}
 
     def shown(self, *found: Json) -> Shown:
+        """What a record has; the next request is for the one after it."""
         moment, state = MomentAnswer.from_json(found[0]), StatusAnswer.from_json(found[1])
-        self._moment, self.time = moment, moment.time or self.time
+        self._time = moment.later or moment.time or self._time
         return head_then(moment, state), (rate_rows("targets", moment.targets, len(moment.targets)),
                                           rate_rows("jobs", moment.jobs, len(moment.jobs)))
 
-    def step(self, seconds: float) -> None:
-        """Go to the first record at least this many seconds later, or earlier if they are negative."""
-        last = self._moment
-        wanted = last.later if seconds > 0 else last.earlier
-        if last.time is not None and wanted is not None:
-            self.time = max(wanted, last.time + seconds) if seconds > 0 else min(wanted, last.time + seconds)
-
 
 Source = Now | Past
-"""What is asked, in another thread, and how the answers are shown."""
+"""What is asked, and how the answers are shown."""
 
 
 def head_now(answer: TopAnswer) -> list[Text]:
@@ -247,11 +225,3 @@ def head_then(moment: MomentAnswer, state: StatusAnswer) -> list[Text]:
     cases = [case for case in state.cases if case.since <= moment.time and begun <= (case.ended_at or state.time)]
     return [Text(f"REPLAY {time_text(moment.time)}, over {duration_text(moment.seconds)}", "bold reverse"),
             *(Text(printable(f"{case.name} {case.kind}: {case.sentence}"), "red") for case in cases[:MAX_FINDINGS])]
-
-
-def cases_of(about: AboutAnswer, until: float | None) -> list[Text]:
-    """The last findings and orders about a target or job that had begun at a time; None is now."""
-    return [Text(printable(f"{case.name} {time_text(case.since)} {case.sentence} ("
-                           f"{case.done_text if case.state else 'active' if case.active else 'ended'})"),
-                 "red" if case.active else "")
-            for case in about.cases if case.since <= (until or case.since)][:MAX_FINDINGS]
