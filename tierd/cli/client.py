@@ -158,8 +158,8 @@ def coloured(line: str) -> str:
     return line
 
 
-SLOW = frozenset({"promote", "demote", "undo", "report"})
-"""Requests for which the daemon scans directories, or much of the journal."""
+SLOW = frozenset({"promote", "demote", "undo", "report", "plan"})
+"""Requests for which the daemon asks the file system, or reads much of the journal."""
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -18,7 +17,6 @@ from tierd.cli import client
 from tierd.cli.client import time_text, user_lines
 from tierd.cli.control import fault_lines, headline, not_done_lines
 from tierd.daemon import answers
-from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import verdict_text
 from tierd.structs import Advice, SameFindingRow
 from tierd.text import (
@@ -47,7 +45,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "List active advice: the command, where to run it, and the expected effect. tierd never changes these settings "
         "itself.")
     client.add_command(
-        commands, "plan", "show what tierd would do now, and what it refuses", show_plan,
+        commands, "plan", "show what tierd would do now, and what it refuses",
+        client.showing("plan", answers.PlanAnswer.from_json, plan_lines),
         "Show the plan for active findings as lfs commands, with reasons and refusals. Changes and queues nothing.")
     report = client.add_command(
         commands, "report", "show findings, acts and their effect in a period", show_report,
@@ -191,38 +190,10 @@ def advice_item_lines(piece: Advice) -> list[str]:
 MAX_SHOWN = 5
 
 
-def show_plan(chosen: argparse.Namespace) -> int:
-    """Have a new plan made, and show the last one if that takes longer than :data:`PLAN_NAPS_SECONDS`."""
-    from threading import Event  # noqa: PLC0415 -- only here
-
-    nap, request = Event(), {"request": "plan"}
-    with client.working("plan"), suppress(ControlError):  # the next request reports it
-        for seconds in PLAN_NAPS_SECONDS:
-            if ask(client.socket_of(chosen), request).get("being_made_seconds") is None:
-                break
-            nap.wait(seconds)
-            request = {"request": "plan", "renew": ""}
-    return client.ask_and_show(chosen, {"request": "plan", "renew": ""}, answers.PlanAnswer.from_json, plan_lines,
-                               lambda answer: not answer.problem)
-
-
-PLAN_NAPS_SECONDS = (0.05, 0.1, 0.2, 0.4, *[1.0] * 20)
-"""Pauses between two requests for the plan."""
-
-
 def plan_lines(answer: answers.PlanAnswer) -> list[str]:
     """The lines of ``tierctl plan``: for each finding the steps, the steps its mode excludes, and refusals."""
     state = answer.status
     lines = [headline(state), *fault_lines(state)]
-    if answer.problem:
-        lines.append(answer.problem)
-    if answer.being_made_seconds is not None:
-        lines.append(f"making {'a new' if answer.age_seconds else 'the first'} plan has taken "
-                     f"{duration_text(answer.being_made_seconds)} so far")
-    if answer.age_seconds and (answer.problem or answer.being_made_seconds is not None):
-        lines.append(f"this plan was made {duration_text(answer.age_seconds)} ago")
-    if answer.age_seconds is None:
-        return lines
     if not answer.plans:
         return [*lines, "no findings that tierd acts on; tierctl advise lists changes to make by hand"]
     cases: Mapping[int | None, answers.Case] = {case.finding: case for case in state.cases if case.state}

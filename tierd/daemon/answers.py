@@ -654,12 +654,6 @@ class PlanAnswer(Struct, frozen=True):
 
     plans: tuple[PlannedAnswer, ...]
     status: StatusAnswer
-    age_seconds: float | None = None
-    """None before the first plan."""
-    being_made_seconds: float | None = None
-    """Time since a new plan is being made; None if none is."""
-    problem: str = ""
-    """Why the last attempt to make a plan failed."""
 
 
 class ExplainAnswer(Struct, frozen=True, kw_only=True, rename={"messages": "told"}):

@@ -1,6 +1,6 @@
 """The requests of tierctl and of the web page that read.
 
-They use the published status and the journal. They wait for no activity and do not ask the file system.
+They use the published status and the journal. They wait for no activity, and only a plan asks the file system.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from functools import lru_cache
 from typing import TypeVar
 
@@ -19,7 +20,7 @@ from tierd.act.drain import ACTIVE, Drain, Phase
 from tierd.act.journal.rates import JOBS, KEPT_SECONDS, TARGETS, step_of
 from tierd.act.journal.reader import JournalReader, Wanted
 from tierd.acts import ORDER_KINDS, ActKind, Outcome, name_of
-from tierd.clock import Clock
+from tierd.background import DaemonExecutor
 from tierd.config.scopes import below
 from tierd.daemon import answers, status
 from tierd.daemon.activities import Activity
@@ -163,12 +164,13 @@ class ReadingRequests:
         self._published, self._daemon, self.reader, self.users = published, daemon, reader, users.names
         self._gate, self._settings, self._clock = daemon.parts.gate, daemon.parts.settings, daemon.parts.node.clock
         self._waiting_orders, self._sources, self._activities = waiting_orders, sources, activities
-        self._previews, self._tallies = previews, tallies
+        self._tallies = tallies
         self._known = lru_cache(MAX_ANSWERS)(self._made)  # of this object: a cache of the class would keep it for ever
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: self.status(), "findings": lambda _: self._findings(), "top": self._top,
             "overview": self._overview, "advise": lambda _: self._findings(advice=True), "history": self._history,
-            "explain": self._explain, "plan": self._plan, "report": self._report, "movers": lambda _: self._movers(),
+            "explain": self._explain, "report": self._report,
+            "plan": lambda _: answers.PlanAnswer(previews(), self.status()), "movers": lambda _: self._movers(),
             "readers": lambda _: self._readers(), "drains": self._drains, "list": self._list, "about": self._about,
             "rates": self._rates, "moment": self._moment}
 
@@ -372,11 +374,6 @@ class ReadingRequests:
                      for name, points in reader.samples(since, until, MAX_CURVE_POINTS).items()},
             status=self.status(), users=self.users(status.jobs_of(cases)))
 
-    def _plan(self, request: Request) -> answers.PlanAnswer:
-        if request.get("renew", True):
-            self._previews.renew()
-        return self._previews.answer(self.status())
-
     def _drains(self, request: Request) -> answers.DrainsAnswer:
         """All drains, or that of one target."""
         drains, target = self._daemon.drains, text_of(request, "target")
@@ -538,53 +535,40 @@ def rate_rows(rates: Rates) -> tuple[answers.RateRow, ...]:
     return tuple(answers.RateRow(name, *row) for name, row in zip(rates.names, rates.numbers.tolist(), strict=True))
 
 
-FRESH_PLAN_SECONDS = 5.0
-"""A younger plan is not made again: each costs a few requests to an MDT for each file."""
+PLAN_SECONDS = 20.0
+"""Time for which a request waits for the plan that it asks for."""
 
 
 class Previews:
-    """The plan that ``tierctl plan`` shows, made in the background when one is asked for: the file system may not
-    answer. Waits for nothing; safe in any thread.
+    """Makes the plan that ``tierctl plan`` shows, in a thread of its own: the file system may not answer.
+
+    Safe in any thread. Requests at one time get the same plan.
     """
 
-    def __init__(self, preview: Callable[[], Iterable[tuple[Finding, int, Plan]]], clock: Clock,
-                 background: Callable[[Callable[[], None]], object]) -> None:
-        """``background`` runs a call, if possible in another thread."""
-        self._preview, self._clock, self._background = preview, clock, background
-        self._lock = threading.Lock()
-        self._begun_at: float | None = None
-        self._made_at: float | None = None
-        self._made: Sequence[answers.PlannedAnswer] = ()
-        self._problem = ""
+    def __init__(self, preview: Callable[[], Iterable[tuple[Finding, int, Plan]]],
+                 wait_seconds: float = PLAN_SECONDS) -> None:
+        self._preview, self._wait_seconds = preview, wait_seconds
+        self._executor, self._lock = DaemonExecutor("tierd-preview", 1), threading.Lock()
+        self._making: Future[tuple[answers.PlannedAnswer, ...]] | None = None
 
-    def renew(self) -> None:
-        """Begin to make a plan, unless the last one is fresh or another is being made."""
+    def __call__(self) -> tuple[answers.PlannedAnswer, ...]:
+        """The present plan. Raises NoAnswerError if none can be made within the time limit."""
         with self._lock:
-            now = self._clock.now()
-            fresh = self._made_at is not None and not self._problem and 0 <= now - self._made_at < FRESH_PLAN_SECONDS
-            if self._begun_at is not None or fresh:
-                return
-            self._begun_at = now
-        self._background(self._make)  # not with the lock: it may run here
+            if self._making is None or self._making.done():
+                self._making = self._executor.submit(self._make)
+            making = self._making
+        if not wait((making,), self._wait_seconds).done:
+            raise answers.NoAnswerError(f"no plan within {self._wait_seconds:.0f} s: the file system answers slowly, "
+                                        "or not at all; try again")
+        if (error := making.exception()) is not None:
+            raise answers.NoAnswerError(f"no plan could be made: {getattr(error, 'strerror', None) or repr(error)}")
+        return making.result()
 
-    def answer(self, status: answers.StatusAnswer) -> answers.PlanAnswer:
-        """The last plan, with its age."""
-        now, begun_at, made_at = self._clock.now(), self._begun_at, self._made_at
-        return answers.PlanAnswer(
-            tuple(self._made), status, age_seconds=None if made_at is None else max(0.0, now - made_at),
-            being_made_seconds=None if begun_at is None else max(0.0, now - begun_at), problem=self._problem)
-
-    def _make(self) -> None:
-        try:
-            self._made = tuple(
-                answers.PlannedAnswer(
-                    finding=status.finding_answer(finding, number or None),
-                    actions=tuple(map(status.action_answer, plan.actions)),
-                    recommended=tuple(map(status.action_answer, plan.recommended)),
-                    refusals=tuple(map(str, plan.refusals)))
-                for finding, number, plan in self._preview())
-            self._made_at, self._problem = self._clock.now(), ""
-        except Exception as error:  # noqa: BLE001 -- nobody waits for this thread: the answer says why the plan is old
-            self._problem = f"no plan could be made: {getattr(error, 'strerror', None) or repr(error)}"
-        finally:
-            self._begun_at = None
+    def _make(self) -> tuple[answers.PlannedAnswer, ...]:
+        return tuple(
+            answers.PlannedAnswer(
+                finding=status.finding_answer(finding, number or None),
+                actions=tuple(map(status.action_answer, plan.actions)),
+                recommended=tuple(map(status.action_answer, plan.recommended)),
+                refusals=tuple(map(str, plan.refusals)))
+            for finding, number, plan in self._preview())

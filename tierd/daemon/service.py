@@ -28,7 +28,6 @@ from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
 from tierd.act.staging import Stager, StagingStore
 from tierd.act.undo import Undo, close_unfinished
 from tierd.acts import ActKind, Outcome
-from tierd.background import DaemonExecutor
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
@@ -205,15 +204,11 @@ class Service:
 
     def _answer_requests(self) -> None:
         daemon, parts, reader = self.daemon, self.daemon.parts, self.journal.reader
-        executor = DaemonExecutor("tierd-preview", 1)
-        # a plan asks MDTs: no thread that answers requests waits for it
-        previews = Previews(daemon.preview, self._clock, lambda make: (
-            executor.submit(make) if self.activities.concurrent else make()))
         preparer = Preparer(self.gate, self._applications, self.node.filesystem, self._settings,
                             daemon.remediations.queue_order)
         view = self.reading = ReadingRequests(
             lambda: self._view, daemon, reader, self._users, waiting_orders=self._inbox.__len__,
-            sources=self.sources.ages, activities=lambda: self.activities.all, previews=previews,
+            sources=self.sources.ages, activities=lambda: self.activities.all, previews=Previews(daemon.preview),
             tallies=self._tallies)
         self._changing = ChangingRequests(view, daemon, self._inbox, publish=self._publish, resumed=self._wake_acts)
         self._requests = {

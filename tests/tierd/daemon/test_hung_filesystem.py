@@ -4,22 +4,18 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.operation.page_answers import ANSWERS
 from tests.tierd.act.gate_world import FINDING
-from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.site import Site
 from tierd.act.claim import Claim, ClaimFolder
-from tierd.cli.explain import plan_lines
 from tierd.config.act import ClaimSettings
 from tierd.daemon import service
-from tierd.daemon.answers import StatusAnswer
+from tierd.daemon.answers import NoAnswerError
 from tierd.daemon.process import heartbeats
 from tierd.daemon.requests import Previews
 from tierd.daemon.systemd import Notifier, extended_start
@@ -100,50 +96,32 @@ def test_no_answer_waits_for_a_source_or_the_disk_of_the_journal_or_the_file_sys
         with reading.service.journal.transaction(), reading.service.daemon.store.lock:
             door()
 
-    reading.shown("plan")
     with in_a_thread(writing, door):
         for name in ("space", "pools", "layout", "status", "entries", "path_of"):
             monkeypatch.setattr(reading.filesystem, name, lambda *_: door())
-        assert all(reading.shown(*command) for command in READING)
+        assert all(reading.shown(*command) for command in READING if command != ["plan"])
         for path in ("/", "/targets", "/jobs", "/history", "/case/F1"):
             assert reading.fetched(path)[0] == 200
 
 
-def test_a_plan_is_made_in_the_background_and_shown_with_its_age() -> None:
-    door, clock, threads = Door(), SettableClock(1000.0), ThreadPoolExecutor(1)
-    status = StatusAnswer.from_json(ANSWERS["status"])
-    plans: list[list[tuple[Finding, int, Plan]] | Exception] = [
-        [(FINDING, 7, Plan((), ()))], OSError(5, "Input/output error"), KeyError(7)]
+def test_a_plan_is_waited_for_a_while() -> None:
+    door = Door()
+    door.open.clear()
+    with pytest.raises(NoAnswerError, match="no plan within 0 s: the file system answers slowly"):
+        Previews(lambda: (door(), ())[1], 0.01)()
+    door.open.set()
+    errors = [OSError(5, "Input/output error"), KeyError(7)]
 
     def preview() -> list[tuple[Finding, int, Plan]]:
-        door()
-        made = plans.pop(0)
-        if isinstance(made, Exception):
-            raise made
-        return made
+        if errors:
+            raise errors.pop(0)
+        return [(FINDING, 7, Plan((), ()))]
 
-    previews = Previews(preview, clock, threads.submit)
-
-    def lines() -> str:
-        return "\n".join(plan_lines(previews.answer(status)))
-
-    door.open.clear()
-    previews.renew()
-    assert door.waiting.wait(10)
-    clock.at += 3
-    previews.renew()  # it is being made
-    assert "making the first plan has taken 3 s so far" in lines()
-    door.open.set()
-    threads.submit(int).result()  # after the plan
-    made = previews.answer(status)
-    assert (made.age_seconds, made.being_made_seconds) == (0.0, None)
-    assert "F7  noisy-neighbour" in lines()
-    clock.at += 100
-    for words in ("Input/output error", "KeyError(7)"):
-        previews.renew()
-        threads.submit(int).result()
-        assert f"no plan could be made: {words}\nthis plan was made 100 s ago" in lines()
-    assert "F7  noisy-neighbour" in lines()
+    previews = Previews(preview)
+    for words in ("Input/output error", "KeyError"):
+        with pytest.raises(NoAnswerError, match=f"no plan could be made: {words}"):
+            previews()
+    assert [planned.finding.id for planned in previews()] == [7]
 
 
 def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
