@@ -98,9 +98,9 @@ def test_the_cursor_says_value_and_time(port: Port, browser: Browser) -> None:
     browser.key("ArrowLeft")
     words = "document.querySelector('#curve-2').closest('figure').querySelector('.value').textContent"
     assert browser.run(words) == "2026-11-18 11:05:40 UTC: operations 108/s, metadata operations 20/s"
-    port.answers["rates"] = to_json(RATES.replaced(step_seconds=120))
+    port.answers["rates"] = to_json(RATES.replaced(step_seconds=300))
     browser.run(LOOK_AGAIN)
-    browser.until("document.getElementById('curves').textContent.includes('means of 2 min')")
+    browser.until("document.getElementById('curves').textContent.includes('5 min')")
     assert browser.run(words).startswith("2026-11-18 11:05:40 UTC")
     assert browser.run("document.activeElement.id") == "curve-2"
     assert browser.errors == []

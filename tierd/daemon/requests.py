@@ -11,7 +11,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from functools import lru_cache
 from typing import TypeVar
 
 from lustre import __version__
@@ -144,10 +143,6 @@ CONDITIONS = "degraded", "in recovery", "full", UNSEEN
 MAX_SECONDS = max(KEPT_SECONDS.values())
 """Longest range of a question."""
 MAX_TIME = 1e11
-FRESH_SECONDS = 20.0
-"""Time for which an answer is used again."""
-MAX_ANSWERS = 64
-"""Answers that are kept."""
 
 
 class ReadingRequests:
@@ -157,15 +152,11 @@ class ReadingRequests:
                  users: UserNames, *, waiting_orders: Callable[[], int],
                  sources: Callable[[], Sequence[SourceAge]], activities: Callable[[], Sequence[Activity]],
                  previews: Previews, tallies: TallySource | None) -> None:
-        """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself.
-
-        ``prometheus`` is asked for the rates of one target or job; None where it is not the source of counters.
-        """
+        """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
         self._published, self._daemon, self.reader, self.users = published, daemon, reader, users.names
         self._gate, self._settings, self._clock = daemon.parts.gate, daemon.parts.settings, daemon.parts.node.clock
         self._waiting_orders, self._sources, self._activities = waiting_orders, sources, activities
         self._tallies = tallies
-        self._known = lru_cache(MAX_ANSWERS)(self._made)  # of this object: a cache of the class would keep it for ever
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: self.status(), "findings": lambda _: self._findings(), "top": self._top,
             "overview": self._overview, "advise": lambda _: self._findings(advice=True), "history": self._history,
@@ -477,15 +468,10 @@ class ReadingRequests:
         if not (min(KEPT_SECONDS) <= seconds <= MAX_SECONDS and 0 <= until < MAX_TIME):
             raise ValueError(f"a range is between 1 minute and {MAX_SECONDS // 86400} days, and ends at a time in "
                              "seconds since 1970")
-        return self._known(kind, name, seconds, until, int(self._clock.now() // FRESH_SECONDS))
-
-    def _made(self, kind: str, name: str, seconds: float, until: float, _: int) -> answers.RatesAnswer:
-        """The answer within one span of :data:`FRESH_SECONDS`, whose number is the last argument."""
         now = self._clock.now()
-        until = until or now
-        since = until - seconds
-        return answers.RatesAnswer(since=since, until=until, step_seconds=step_of(now - since),
-                                   points=tuple(self.reader.rates.of_name(kind, name, since, until, now)))
+        since = (until or now) - seconds
+        return answers.RatesAnswer(since=since, until=until or now, step_seconds=step_of(now - since), points=tuple(
+            self.reader.rates.of_name(kind, name, since, until or now, now)))
 
 
 def listed_rows(rows: Iterable[Row], request: Request, filters: Mapping[str, Mapping[str, Callable[[Row], object]]],

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from httpserver.config import WebConfigFile
-from tests.operation.page_answers import ABOUT, ANSWERS, CASE, DRAIN, EVIL, LIST, NOW, OVERVIEW, RATES, overview
+from tests.operation.page_answers import ABOUT, ANSWERS, CASE, DRAIN, EVIL, LIST, NOW, OVERVIEW, overview
 from tests.tierd.port import Port, login
 from tierd.daemon import charts, page
 from tierd.daemon.answers import DrainsAnswer, RefusalAnswer, SourceAnswer, to_json
@@ -51,7 +51,7 @@ def test_no_name_breaks_out_of_its_place(name: str) -> None:
     case = CASE.replaced(aggressor=name, victim=name + "v", directories=(name,), sentence=name,
                    targets=(name,), subject=name)
     about = ABOUT.replaced(name=name, beside=(ABOUT.beside[0].replaced(name=name),), users={name: name}, cases=(case,))
-    answers = {**ANSWERS, "about": to_json(about), "rates": to_json(RATES), "overview": overview(
+    answers = {**ANSWERS, "about": to_json(about), "rates": ANSWERS["rates"], "overview": overview(
         cases=(case, case), users={name: name}, held=name, faults={"x": name})}
     whole = page.Pages(lambda request: answers[str(request["request"])])
     plain = page.Pages(lambda request: ANSWERS[str(request["request"])])
