@@ -50,7 +50,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "Show the plan for active findings as lfs commands, with reasons and refusals. Changes and queues nothing.")
     report = client.add_command(
         commands, "report", "show findings, acts and their effect in a period", show_report,
-        "Print the findings of a period with their verdicts, from the journal. With --json, also its acts and curves.")
+        "Print the findings of a period with their verdicts, from the journal. With --json, also its acts.")
     report.add_argument("--since", default="1d", metavar="WHEN", type=client.moment_option,
                         help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
     report.add_argument("--until", metavar="WHEN", type=client.moment_option,
@@ -272,7 +272,7 @@ MAX_REPORTED = 20
 def report_lines(answer: answers.ReportAnswer, time_text: Callable[[float], str] = client.time_text) -> list[str]:
     """The report in short: the sums of the period, and the last findings that are not advice, each with its verdict."""
     acted = [case for case in answer.cases if case.state or case.victim]
-    begun = min((points[0][0] for points in answer.samples.values()), default=answer.until)  # a point each minute
+    begun = answer.until if answer.recorded_since is None else answer.recorded_since
     late = f" (no record before {time_text(begun)})" if begun > answer.since + 120 else ""
     lines = [f"{time_text(answer.since)} to {time_text(answer.until)}{late}; {headline(answer.status)}",
              summary_sentence(answer)]

@@ -1000,12 +1000,12 @@ class ReportAnswer(Struct, frozen=True, kw_only=True):
     kinds: Mapping[str, int]
     """Number of findings by kind."""
     verdicts: Mapping[str, int]
+    recorded_since: float | None = None
+    """When the first record of the period begins; None without any."""
     complete_since: float | None = None
     cases: tuple[Case, ...]
     """Findings and orders of the period, without curves."""
     acts: tuple[ActAnswer, ...]
     default_layouts: tuple[ActAnswer, ...]
-    samples: Mapping[str, tuple[tuple[float, float], ...]]
-    """Time and value of each point, by series."""
     status: StatusAnswer
     users: Mapping[str, str] = {}

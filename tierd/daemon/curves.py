@@ -1,13 +1,11 @@
-"""What the journal records over time: curves of streams and pools, and the rates of targets and jobs.
+"""What the journal records over time: curves of cases, and the rates of targets and jobs.
 
-For reports, the journal gets one sample a minute, and one whenever a finding begins or ends. When a stream is found
-slow, its throughput of the minutes before is sampled too, for comparison. A case also has its own curve, with more
-points, so that its chart outlives a restart.
+The curve of a case has more points than the rates of each minute, so that its chart outlives a restart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tierd.act.journal.rates import JOBS, KEPT_SECONDS, MAX_JOBS, TARGETS
 from tierd.act.journal.reader import CASE_SERIES, JournalReader
@@ -15,13 +13,9 @@ from tierd.act.journal.writer import Journal
 from tierd.daemon.answers import Case
 from tierd.daemon.loop import Daemon
 from tierd.daemon.status import throughput_of, time_of_curve
-from tierd.model import Capacity, Window
+from tierd.model import Window
 from tierd.rates import mean_rates
 
-SAMPLE_SECONDS = 60.0
-"""Time between two samples that the journal gets for reports."""
-BEFORE_SECONDS = 300.0
-"""Part of a stream's past that is sampled when the stream is found slow."""
 CASE_SECONDS = 10.0
 """Time between two points of the curve of a case, in its first quarter of an hour. A choice: 60 rows in ten minutes."""
 MAX_STREAMS = 50
@@ -30,13 +24,10 @@ MINUTE_SECONDS = min(KEPT_SECONDS)
 
 
 class Sampler:
-    """Writes points and rates into the journal. One thread draws, one records."""
+    """Writes points and rates into the journal, about once a minute. For one thread."""
 
-    def __init__(self, journal: Journal, reader: JournalReader, room: Callable[[], Capacity]) -> None:
-        self._journal, self._reader, self._room = journal, reader, room
-        self._drawn_at = 0.0
-        self._holding: frozenset[tuple[str, str, str]] = frozenset()
-        self._victims: frozenset[str] = frozenset()
+    def __init__(self, journal: Journal, reader: JournalReader) -> None:
+        self._journal, self._reader = journal, reader
         self._last: dict[int, float] = {}
         """Time of the last stored point of the case with a number."""
         self._minute: float | None = None
@@ -44,30 +35,10 @@ class Sampler:
         self._seen_until = 0.0
         """End of the last window that is part of a record."""
 
-    def draw(self, daemon: Daemon, cases: Sequence[Case], now: float) -> None:
-        findings, windows = [f for f in daemon.findings if not f.advice_only], daemon.windows
-        holding = frozenset(f.key for f in findings)
-        if 0 <= now - self._drawn_at < SAMPLE_SECONDS and holding == self._holding:
-            return
-        try:
-            room = self._room()
-        except OSError:
-            return
-        victims = victims_of(daemon)
-        samples = {"findings": float(len(findings)), "waiting moves": float(daemon.parts.gate.waiting),
-                   **{f"pool {pool}": 1 - room.avail_bytes[pool] / size for pool, size in room.size_bytes.items()
-                      if size},
-                   **{f"victim {victim}": rate for victim in victims
-                      if windows and daemon.sees and (rate := windows[-1].moved.get(victim))}}
-        with self._journal.transaction():
-            for victim in victims - self._victims:
-                for window in windows[:-1]:
-                    if now - BEFORE_SECONDS <= window.end < now and (rate := window.moved.get(victim)):
-                        self._journal.add_samples({f"victim {victim}": rate}, window.end)
-            self._journal.add_samples(samples, now)
+    def draw(self, daemon: Daemon, cases: Sequence[Case]) -> None:
+        with self._journal.transaction(durable=False):
             drawn = [case for case in cases if case.victim][:MAX_STREAMS]
-            self._last = {case.finding: self._stored(case, windows) for case in drawn}
-        self._holding, self._victims, self._drawn_at = holding, victims, now
+            self._last = {case.finding: self._stored(case, daemon.windows) for case in drawn}
 
     def _stored(self, case: Case, windows: Sequence[Window]) -> float:
         """Store the newest points of a curve; charts have hardly more. Returns the time of the last one."""

@@ -127,8 +127,6 @@ def handled(requests: Mapping[str, Handler], request: Request) -> Struct:
 
 MAX_REPORTED = 500
 """Limit on listed findings, and on listed acts, in a report. The report gives the number of all."""
-MAX_CURVE_POINTS = 800
-"""Points of each curve in a report. More are not visible."""
 MAX_HISTORY = 10_000
 """Limit on the acts in one answer to ``history``."""
 MAX_EXPLAINED_ACTS = 20
@@ -354,15 +352,15 @@ class ReadingRequests:
     def _report(self, request: Request) -> answers.ReportAnswer:
         until, reader = number_of(request, "until", 0) or self._clock.now(), self.reader
         since = number_of(request, "since", 0) or until - 86400
+        first = reader.rates.at(since)  # a record each minute
         cases = status.cases_of(reader.findings_between(since, until, MAX_REPORTED), self.known_cases(), reader)
         return answers.ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums_of_period(since, until),
+            recorded_since=None if first is None else first.time - first.seconds,
             complete_since=reader.complete_since(), cases=cases,
             acts=tuple(map(status.act_answer, reader.acts_between(since, until, MAX_REPORTED))),
             default_layouts=tuple(map(status.act_answer, reader.acts_between(
                 since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT))),
-            samples={name: tuple(points)
-                     for name, points in reader.samples(since, until, MAX_CURVE_POINTS).items()},
             status=self.status(), users=self.users(status.jobs_of(cases)))
 
     def _drains(self, request: Request) -> answers.DrainsAnswer:

@@ -44,7 +44,6 @@ from tierd.daemon.status import StatusSnapshot
 from tierd.daemon.systemd import BEAT_SECONDS, heartbeat
 from tierd.daemon.users import UserNames
 from tierd.refusal import Reason, Refusal
-from tierd.sense import space
 from tierd.sense.changelogs.follow import ChangelogClearing, Follower
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.sources import SourceParts, Sources
@@ -165,7 +164,7 @@ class Service:
         self._extensions = extensions.started(self.daemon, self._whose_jobs)
         for extension in self._extensions:
             self._closing.callback(extension.close)
-        self._sampler = Sampler(self.journal, self.journal.reader, lambda: space.capacity(self.node.filesystem))
+        self._sampler = Sampler(self.journal, self.journal.reader)
 
     def _take_orders(self) -> None:
         settings, filesystem, clock = self._settings, self.node.filesystem, self._clock
@@ -364,7 +363,6 @@ class Service:
         for extension in self._extensions:
             extension.step()
         self._publish_journal()
-        self._sampler.draw(self.daemon, self._view.cases, self._clock.now())
 
     def _publish_journal(self) -> bool:
         """Let followers have all changes up to now. Returns whether they can; without NATS they get them later."""
@@ -377,6 +375,7 @@ class Service:
         return True
 
     def _keep_journal(self) -> None:
+        self._sampler.draw(self.daemon, self._view.cases)
         self._sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
         keep_seconds, view = self._settings.journal.keep_seconds, self._view
         in_use = {*view.findings, *(case.finding for case in view.cases),

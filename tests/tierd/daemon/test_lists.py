@@ -182,12 +182,8 @@ def test_what_jobs_and_targets_did_is_recorded(site: Site) -> None:
 def test_after_the_clock_was_set_back_curves_go_on(site: Site) -> None:
     site.run(until=100)
     site.cluster.epoch_ns -= 86400 * 10**9
-    begun = site.cluster.epoch
     site.run(until=400)
     assert len(rates(site, job=STREAM.job_id, seconds=3600).points) >= 3
-    ((samples,),) = site.sql(f"SELECT count(*) FROM samples WHERE series = 'findings' AND time BETWEEN {begun} AND "
-                             f"{site.cluster.epoch}")
-    assert samples >= 4
 
 
 @pytest.mark.parametrize(("wanted", "words"), [

@@ -195,18 +195,6 @@ class JournalReader:
         return tuple(self._all("SELECT time, value FROM samples WHERE time BETWEEN ? AND ? AND series = ? ORDER BY 1",
                                since, until, f"{CASE_SERIES}{finding}"))
 
-    def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:
-        """Series of a period, by name, without those of cases: at most ``most`` points each, spread evenly."""
-        (first, last), = self._all("SELECT ifnull(min(time), 0), ifnull(max(time), 0) FROM samples "
-                                   "WHERE time BETWEEN ? AND ?", since, until)
-        found: dict[str, list[tuple[float, float]]] = {}
-        for name, time, value in self._all(
-                "SELECT series, min(time), value FROM samples WHERE time BETWEEN ? AND ? AND series NOT GLOB 'case *' "
-                "GROUP BY series, CAST((time - ?) / ? AS INTEGER) ORDER BY 2",
-                since, until, first, max(last - first, 1.0) / most * (1 + 1e-9)):
-            found.setdefault(name, []).append((time, value))
-        return found
-
     def sums_of_all(self) -> dict[str, int]:
         """Number of acts by outcome. SQLite counts: they need no memory."""
         return dict(self._all("SELECT outcome, count(*) FROM actions GROUP BY 1"))

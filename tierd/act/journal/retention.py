@@ -106,7 +106,7 @@ class ClockGuard:
                 return False  # the wait goes on
         (newest,) = self._db.execute(
             "SELECT max(time) FROM (SELECT max(intended_at) AS time FROM actions UNION ALL "
-            "SELECT max(time) FROM findings UNION ALL SELECT max(time) FROM samples)").only()
+            "SELECT max(time) FROM findings UNION ALL SELECT max(time) FROM rates)").only()
         return newest is not None and not -MAX_STEP_SECONDS <= now - newest <= MAX_SILENT_SECONDS
 
 
