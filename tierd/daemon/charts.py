@@ -1,4 +1,4 @@
-"""Charts of the pages: curves with a scale and times, marks of events, and the values for the cursor and for a table.
+"""Charts of the pages: curves with a scale and times, marks of events, and the values for the cursor.
 
 Coordinates are percent of width and height, so that a chart fits any screen without a style of its own.
 """
@@ -9,15 +9,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import groupby
 from math import ceil, floor, log10
 
 from tierd.daemon import answers
 from tierd.text import bytes_text
 
-MAX_DRAWN = 200
-SLICES = 12
-"""Parts of a chart that say their values without a script."""
 Points = Sequence[Sequence[float]]
 """Time and one value for each curve, oldest first."""
 
@@ -31,16 +27,6 @@ class Mark:
     name: str
     kind: str = ""
     time: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """A part of the time with the means of its values, in words."""
-
-    x: float
-    width: float
-    time: float
-    values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +49,10 @@ class Chart:
     end: float
     scale: tuple[Mark, ...]
     times: tuple[Mark, ...]
-    slices: tuple[Slice, ...] = ()
     data: str = ""
     """For the script: unit, begin and end, names of the curves, and the points, as JSON."""
     usual: float | None = None
     """Height of the line of the usual throughput."""
-    slow: tuple[float, float] | None = None
-    """Where the victim was slow: from the onset until it had recovered, or the finding ended."""
     marks: tuple[Mark, ...] = ()
 
 
@@ -141,17 +124,6 @@ def value_text(value: float, unit: str) -> str:
     return f"{bytes_text(value)}/s" if unit == "B/s" else f"{value:.{1 if 0 < value < 10 else 0}f}{unit}"
 
 
-def scale_text(value: float, unit: str) -> str:
-    """A round value on the scale of a chart.
-
-    >>> scale_text(20e6, "B/s"), scale_text(0.0, "B/s"), scale_text(1.5e9, "B/s"), scale_text(0.5, "/s")
-    ('20 MB/s', '0', '1.5 GB/s', '0.5/s')
-    """
-    if not value:
-        return "0"
-    return value_text(value, unit).replace(".0 ", " ") if unit == "B/s" else f"{value:g}{unit}"
-
-
 def path_of(points: Points, axes: Axes, gap_seconds: float) -> str:
     """The path of a curve of times and values, interrupted where points are further apart."""
     path, before = [], float("-inf")
@@ -163,34 +135,16 @@ def path_of(points: Points, axes: Axes, gap_seconds: float) -> str:
 
 def drawn(points: Points, names: Sequence[tuple[str, str]], unit: str, axes: Axes, gap_seconds: float) -> Chart:
     """A chart with a curve for each name and CSS class."""
-    few = thinned(points)
-    gap = max(gap_seconds, 2.5 * (axes.end - axes.begin) / MAX_DRAWN) if len(few) < len(points) else gap_seconds
-    curves = [Curve(name, css, path_of([(point[0], point[place]) for point in few], axes, gap),
+    curves = [Curve(name, css, path_of([(point[0], point[place]) for point in points], axes, gap_seconds),
                     value_text(points[-1][place], unit) if points else "")
               for place, (name, css) in enumerate(names, 1)]
-    width = (axes.end - axes.begin) / SLICES
-    slices = tuple(
-        Slice(round(100 / SLICES * number, 2), round(100 / SLICES, 2), axes.begin + number * width,
-              tuple(value_text(value, unit) for value in mean(list(part))[1:]))
-        for number, part in groupby(points, lambda point: min(int((point[0] - axes.begin) / width), SLICES - 1)))
     data = json.dumps({"unit": unit, "begin": round(axes.begin, 1), "end": round(axes.end, 1), "top": axes.top,
                        "names": [name for name, _ in names],
                        "points": [[round(point[0] - axes.begin, 1), *(float(f"{value:.4g}") for value in point[1:])]
-                                  for point in few]}, separators=(",", ":"))
-    return Chart(tuple(curves), axes.begin, axes.end, slices=slices, data=data,
-                 scale=tuple(Mark(axes.y(value), scale_text(value, unit)) for value in axes.steps),
+                                  for point in points]}, separators=(",", ":"))
+    return Chart(tuple(curves), axes.begin, axes.end, data=data,
+                 scale=tuple(Mark(axes.y(value), value_text(value, unit)) for value in axes.steps),
                  times=tuple(Mark(axes.x(time), name) for time, name in round_times(axes.begin, axes.end)))
-
-
-def mean(points: Points) -> list[float]:
-    """The time of the last point, and the means of the values."""
-    return [points[-1][0], *(sum(values) / len(points) for values in list(zip(*points, strict=True))[1:])]
-
-
-def thinned(points: Points) -> list[Sequence[float]]:
-    """At most ``MAX_DRAWN`` points: the means of neighbours."""
-    size = -(-len(points) // MAX_DRAWN)
-    return list(points) if size <= 1 else [mean(points[at:at + size]) for at in range(0, len(points), size)]
 
 
 # Of a job or target
@@ -211,8 +165,6 @@ def rate_charts(rates: answers.RatesAnswer) -> list[tuple[str, Chart]]:
 
 # Of a case
 
-RECOVERED_SHARE = 0.95
-"""A victim with this share of its usual throughput is not called slow, although its finding holds for some time."""
 _GAP_SECONDS = 60.0
 
 
@@ -229,18 +181,4 @@ def case_chart(case: answers.Case, now: float) -> Chart | None:
               ("verdict", "verdict", case.judged_at))
     marks = tuple(Mark(axes.x(time), name, kind, time) for name, kind, time in events
                   if time and axes.begin <= time <= now)
-    slow = slow_time(case, points)
-    return replace(chart, usual=axes.y(case.usual) if case.usual else None, marks=marks,
-                   slow=(axes.x(slow[0]), axes.x(slow[1])) if slow else None)
-
-
-def slow_time(case: answers.Case, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """From when until when the victim was slow. It is not known to have been slow before the aggressor started, or,
-    where that is not known, before it was found; and a finding may hold for some time after the victim has recovered.
-
-    None if it never was.
-    """
-    since, until = case.onset or case.since, case.ended_at or points[-1][0]
-    there = [(time, rate) for time, rate in points if since <= time <= until]
-    slow = [time for time, rate in there if not case.usual or rate < RECOVERED_SHARE * case.usual]
-    return (since, slow[-1]) if slow and slow[-1] > since else None
+    return replace(chart, usual=axes.y(case.usual) if case.usual else None, marks=marks)

@@ -24,9 +24,9 @@ from markupsafe import Markup
 from tierd.acts import ActKind, OrderKind, Outcome, name_of
 from tierd.config.act import Mode
 from tierd.daemon import answers
-from tierd.daemon.charts import RECOVERED_SHARE, case_chart, rate_charts
+from tierd.daemon.charts import case_chart, rate_charts
 from tierd.daemon.requests import ROLES
-from tierd.daemon.states import FOUND, OPEN, UNDOING_VERDICTS, State, files_text
+from tierd.daemon.states import OPEN, files_text
 from tierd.refusal import Reason
 from tierd.text import bytes_text, count_of, duration_text, evidence_parts, percent, printable, quoted, rate_text
 
@@ -42,6 +42,8 @@ HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since", "last")
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 NAMED = re.compile(r"/(?:case/(?=F)|order/(?=[DO]))([FDO][0-9]{1,17})|/drain/([\w.-]+)")
 """Paths of a finding, an order, or the drain of a target."""
+RECOVERED_SHARE = 0.95
+"""A victim with this share of its usual throughput is not called slow, although its finding holds for some time."""
 BUTTONS: Mapping[str, tuple[str, Callable[[answers.Json], answers.ChangeAnswer]]] = {
     **dict.fromkeys(("pause", "resume", "drain"), ("reason", answers.OperatingStateAnswer.from_json)),
     **dict.fromkeys(("apply", "decline"), ("id", answers.DecisionAnswer.from_json)),
@@ -260,18 +262,11 @@ def headline(state: answers.OverviewAnswer) -> Notice:
         if not worst.active:
             return Notice("warn", case_title(worst), f"The finding has ended, and F{worst.finding} is {worst.state}.")
         return Notice("bad", case_title(worst), f"{worst.aggressor} works on the same targets.{more}")
-    if active := sum(case.active for case in cases):
-        return Notice("warn", f"{count_of(active, 'finding')} active", "No stream is slowed.")
     if state.faults or any(source.stale for source in state.sources):
         return Notice("warn", "Some sources are unavailable", "The sources below show what is missing.")
     if state.learning:
         return Notice("learning", f"Learning: {state.windows} of {state.least_windows} readings",
                       "Too little is known to rule out slowed streams.")
-    if not state.jobs:
-        return Notice("quiet", "No job is active", "")
-    if judging := [case for case in cases if case.state in OPEN]:
-        return Notice("quiet", "Nobody is slowed", f"{count_of(len(judging), 'case')} without a verdict yet: "
-                      f"F{judging[0].finding} is {judging[0].state}.")
     if not state.device_time:
         return Notice("learning", "No finding; device time is not known yet",
                       "An aggressor is found once a stream has run for a while.")
@@ -300,18 +295,6 @@ def case_title(case: answers.Case) -> str:
     if is_slowed(case):
         return f"{case.victim} has {percent(rate_share(case))} of its usual throughput now"
     return f"{case.victim} was slowed by {case.aggressor}"
-
-
-def steps(case: answers.Case) -> list[tuple[str, str]]:
-    """The states of the case in their order, each ``done``, ``now`` or ``next``."""
-    ending = [State.UNDONE] if case.undo_reason or case.verdict in UNDOING_VERDICTS else [State.KEPT]
-    path = [*OPEN_STATES, *([State.UNDOING] if case.state == State.UNDOING else []), *ending, State.CLOSED]
-    at = path.index(State(case.state)) if case.state in path else -1
-    later = [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
-    return [(FOUND, "done" if case.state else "now"), *later]
-
-
-OPEN_STATES = [state for state in State if state in OPEN]
 
 
 # Pictures
@@ -380,7 +363,7 @@ def environment() -> Environment:
                      "clock": partial(day_text, form="%H:%M:%S"), "day": day_text,
                      "stamp": partial(day_text, form="%Y-%m-%dT%H:%M:%SZ"), "quoted": quoted, "usec": usec_text}
     made.globals |= {
-        "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
+        "chart": case_chart, "bar": bar, "case_title": case_title,
         "count": count_of, "drain_states": answers.DRAIN_STATES,
         "files_text": files_text, "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "link": link, "evidence": evidence_parts,

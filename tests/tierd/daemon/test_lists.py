@@ -122,13 +122,11 @@ def test_hostile_names_are_links_that_find_them(port: Port) -> None:
     assert EVIL in [asked.get("job") for asked in port.asked]
 
 
-def test_a_page_shows_values_without_a_script(port: Port) -> None:
+def test_a_page_has_the_charts_of_a_range(port: Port) -> None:
     body = port.request("/job/a?range=6h")[1]
     assert {"request": "rates", "job": "a", "seconds": 21600} in port.asked
-    assert body.count("<tr>") > 12
-    assert "UTC: read 3.0 MB/s, written 44.6 MB/s</title>" in body
     assert 'aria-current="true">6h</a>' in body
-    assert "60 MB/s</text>" in body
+    assert "60.0 MB/s</text>" in body
     assert "10:40</text>" in body
     port.answers["rates"] = to_json(RATES.replaced(points=()))
     assert "Nothing is recorded of this range" in port.request("/job/a")[1]

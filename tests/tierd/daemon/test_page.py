@@ -125,11 +125,7 @@ def test_a_victim_that_has_recovered_is_not_called_slow(port: Port) -> None:
     assert "<h1 id=\"lead-h\">The counters cannot be read" in port.request("/")[1]
 
 
-def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
-    assert [name for name, _ in page.steps(CASE)] == ["found", "planned", "acting", "judging", "kept", "closed"]
-    assert dict(page.steps(CASE))["judging"] == "now"
-    undone = CASE.replaced(state="undone", verdict="did-not-help", judged=True)
-    assert [name for name, place in page.steps(undone) if place == "done"] == ["found", "planned", "acting", "judging"]
+def test_each_state_has_its_words() -> None:
     assert all(CASE.replaced(state=state).state_text for state in State)
     for state, verdict, reason, words in (
             ("judging", "", "", "the throughput of the victim is measured"), ("undoing", "", "full", "full"),
@@ -146,24 +142,7 @@ def test_a_chart_has_its_events_in_this_order() -> None:
     assert [mark.kind for mark in chart.marks] == ["onset", "found", "act", "verdict"]
     places = [mark.x for mark in chart.marks]
     assert places == sorted(places)
-    assert chart.slow == (places[0], 100.0)  # the curve does not recover
     assert charts.case_chart(CASE.replaced(curve=CASE.curve[:1]), NOW) is None
-
-
-@pytest.mark.parametrize(("rates", "changed", "slow"), [
-    # time, rate: slow from the onset until it has recovered, though the finding holds
-    ([QUIET] * 4 + [SLOW] * 4 + [QUIET] * 4, {"onset": NOW + 20}, (NOW + 20, NOW + 35)),
-    # the onset is not known: from when it was found, not from the first point
-    ([SLOW] * 12, {"onset": None, "since": NOW + 30}, (NOW + 30, NOW + 55)),
-    # the finding has ended, and another one made the stream slow later
-    ([QUIET] * 2 + [SLOW] * 3 + [QUIET] * 4 + [SLOW] * 3, {"onset": NOW + 10, "ended_at": NOW + 40, "active": False},
-     (NOW + 10, NOW + 20)),
-    ([QUIET] * 12, {"onset": NOW + 20}, None),
-])
-def test_only_slow_minutes_are_red(
-        rates: list[float], changed: dict[str, Any], slow: tuple[float, float] | None) -> None:
-    points = [(NOW + 5 * n, rate) for n, rate in enumerate(rates)]
-    assert charts.slow_time(CASE.replaced(usual=QUIET, **changed), points) == slow
 
 
 @given(curve=st.lists(st.tuples(st.floats(0, 1e10), st.floats(0, 1e13)), min_size=2, max_size=400))
@@ -173,7 +152,6 @@ def test_a_curve_stays_within_its_picture(curve: list[tuple[float, float]]) -> N
     if chart is not None:
         numbers = [float(number) for number in re.findall(r"[\d.]+(?:e[+-]?\d+)?", chart.curves[0].path)]
         assert all(0 <= number <= 100 for number in numbers)
-        assert len(numbers) <= 2 * charts.MAX_DRAWN
 
 
 def test_a_case_page_says_how_many_acts_it_omits(port: Port) -> None:

@@ -104,7 +104,6 @@ function chartOf(event) {
 document.addEventListener("pointermove", event => {
   const chart = chartOf(event);
   if (!chart) { if (pointed && document.activeElement.id !== pointed.id) point(pointed.id, null); return; }
-  chart.querySelectorAll(".slice title").forEach(each => each.remove());  // for a page without a script
   if (pointed && pointed.id !== chart.id) point(pointed.id, null);
   const drawn = JSON.parse(chart.dataset.curves);
   const place = chart.getBoundingClientRect();
