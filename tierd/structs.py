@@ -117,17 +117,3 @@ class MessageRow(Struct, frozen=True):
 
     time: float
     sentence: str
-
-
-class CaseMoves(Struct, frozen=True, kw_only=True):
-    """Moves because of one finding, or for one order."""
-
-    finding: int
-    of_kind: str
-    """Kind of the finding or order; "" if the journal has removed it."""
-    time: float
-    until: float
-    """When the first and the last of them began."""
-    outcomes: Mapping[str, int]
-    """Their number by outcome."""
-    moved_bytes: int

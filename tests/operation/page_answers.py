@@ -71,17 +71,9 @@ RATES = answers.RatesAnswer(
     points=tuple((NOW - 3540 + 60 * n, 2e6 * (n % 7), 44e6 + 4e5 * n, 50.0 + n, 20.0) for n in range(60)
                  if not 20 < n < 26))
 LIST = answers.ListAnswer(
-    targets=OVERVIEW.targets, jobs=OVERVIEW.jobs, found=2, users=OVERVIEW.users, device_time=(TIMES,),
-    pools=("flash", "hdd"), conditions=("slowed", "none", "degraded"))
-DRAIN = answers.DrainRow(
-    target="l-OST0004", by=EVIL, order=7, phase="running", preview=False, begun_at=NOW - 7200, passes=1,
-    position=f"/proj/{EVIL}", examined=120_000, found_files=800, found_bytes=40 * 10**9, queued_moves=60,
-    files_moved=300, used_bytes=50 * 10**9, used_bytes_at_begin=72 * 10**9, seconds_left=9000.0,
-    left=(answers.LeftRow(sentence="the file has mirrors", count=3, examples=(f"/proj/{EVIL}", "/b")),),
-    stop_command="lctl set_param osp.l-OST0004-osc-MDT*.max_create_count=0",
-    give_back_command="lctl set_param osp.l-OST0004-osc-MDT*.max_create_count=20000", waits_for="streams of s.1")
+    targets=OVERVIEW.targets, jobs=OVERVIEW.jobs, found=2, users=OVERVIEW.users, device_time=(TIMES,))
 ANSWERS: dict[str, dict[str, Any]] = {request: answers.to_json(answer) for request, answer in {
-    "drains": answers.DrainsAnswer(NOW, (DRAIN,)), "status": STATUS, "overview": OVERVIEW, "history": HISTORY,
+    "status": STATUS, "overview": OVERVIEW, "history": HISTORY,
     "explain": EXPLAIN, "about": ABOUT, "rates": RATES, "list": LIST}.items()}
 """By request."""
 

@@ -14,7 +14,7 @@ import msgspec
 
 from tierd.acts import ORDER_KINDS, OrderKind, Outcome, name_of
 from tierd.daemon.states import STATE_TEXTS, UNDOING_VERDICTS, VERDICT_TEXTS, State, files_text, verdict_text
-from tierd.structs import Advice, CaseMoves, MessageRow, SameFindingRow, Struct, finite
+from tierd.structs import Advice, MessageRow, SameFindingRow, Struct, finite
 from tierd.text import bytes_text, count_of, quoted, rate_text, regained_text, shell_word
 
 Json = Mapping[str, object]
@@ -566,7 +566,7 @@ class MomentAnswer(Struct, frozen=True, kw_only=True):
 
 
 class ListAnswer(Struct, frozen=True, kw_only=True):
-    """Targets or jobs as they were searched, filtered and sorted."""
+    """Targets or jobs as they were searched and sorted."""
 
     found: int
     """Number of all that match; the answer has the first of them."""
@@ -574,9 +574,6 @@ class ListAnswer(Struct, frozen=True, kw_only=True):
     jobs: tuple[JobRow, ...] = ()
     users: Mapping[str, str] = {}
     device_time: tuple[TargetTimeRow, ...] = ()
-    pools: tuple[str, ...] = ()
-    """What targets can be filtered by."""
-    conditions: tuple[str, ...] = ()
 
 
 class AboutAnswer(Struct, frozen=True, kw_only=True):
@@ -606,37 +603,13 @@ class FindingsAnswer(Struct, frozen=True):
     """Time since the last reading of the counters; None before the first."""
 
 
-class CaseMovesRow(CaseMoves, frozen=True, kw_only=True):
-    """The moves of one case in a row of the history, with the last of them."""
-
-    last: ActAnswer
-
-    @property
-    def name(self) -> str:
-        """``F3``, or ``D3`` and ``O3`` of orders."""
-        return name_of(self.finding, self.of_kind)
-
-
 class HistoryAnswer(Struct, frozen=True, kw_only=True):
     """``tierctl history``."""
 
     entries: tuple[ActAnswer, ...]
-    moves: tuple[CaseMovesRow, ...] = ()
-    """What ``entries`` leaves out because it is asked for by case."""
     all_outcomes: Mapping[str, int] = {}
     """Number of acts by outcome, where ``entries`` is empty."""
     complete_since: float | None = None
-
-    @property
-    def rows(self) -> list[ActAnswer | CaseMovesRow]:
-        """Acts and moves, the newest first."""
-        return sorted((*self.entries, *self.moves), key=lambda row: (
-            (row.until, row.last.id) if isinstance(row, CaseMovesRow) else (row.time, row.id)), reverse=True)
-
-    @property
-    def acts(self) -> int:
-        """Number of acts in all rows."""
-        return len(self.entries) + sum(sum(row.outcomes.values()) for row in self.moves)
 
 
 class PlannedAnswer(Struct, frozen=True, kw_only=True):

@@ -21,11 +21,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from tierd.acts import ActKind, OrderKind, Outcome, name_of
+from tierd.acts import ActKind, Outcome
 from tierd.config.act import Mode
 from tierd.daemon import answers
 from tierd.daemon.charts import case_chart, rate_charts
-from tierd.daemon.requests import ROLES
 from tierd.daemon.states import OPEN, files_text
 from tierd.refusal import Reason
 from tierd.text import bytes_text, count_of, duration_text, evidence_parts, percent, printable, quoted, rate_text
@@ -35,13 +34,13 @@ TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 5, 20, 500, 10_000
 """Rows of a table and cases on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
 RANGES = {"1h": 3600, "6h": 6 * 3600, "1d": 86400, "7d": 7 * 86400, "30d": 30 * 86400}
 """Ranges of charts in seconds, by their words."""
-FILTERS = {"targets": ("search", "pool", "condition", "sort"), "jobs": ("search", "role", "user", "sort")}
+LISTED_BY = "search", "sort"
 LONGEST_TEXT = 1024
-HISTORY_ROWS, STORY_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
+HISTORY_ROWS, MAX_HISTORY_ROWS = 100, 2000
 HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since", "last")
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-NAMED = re.compile(r"/(?:case/(?=F)|order/(?=[DO]))([FDO][0-9]{1,17})|/drain/([\w.-]+)")
-"""Paths of a finding, an order, or the drain of a target."""
+NAMED = re.compile(r"/(?:case/(?=F)|order/(?=[DO]))([FDO][0-9]{1,17})")
+"""Paths of a finding or an order."""
 RECOVERED_SHARE = 0.95
 """A victim with this share of its usual throughput is not called slow, although its finding holds for some time."""
 BUTTONS: Mapping[str, tuple[str, Callable[[answers.Json], answers.ChangeAnswer]]] = {
@@ -49,7 +48,6 @@ BUTTONS: Mapping[str, tuple[str, Callable[[answers.Json], answers.ChangeAnswer]]
     **dict.fromkeys(("apply", "decline"), ("id", answers.DecisionAnswer.from_json)),
     "undo": ("id", answers.undo_from_json), "promote": ("path", answers.OrderAnswer.from_json)}
 """What buttons ask for: the argument of the request, and the form of its answer."""
-DRAIN_BUTTONS = {"drain-pause", "drain-resume", "drain-end"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +102,20 @@ class Pages:
         if path == "/history":
             return self._search(query, viewer)
         if named := NAMED.fullmatch(path):
-            return self._drain(named[2], viewer) if named[2] else self._case(named[1], viewer)
+            return self._case(named[1], viewer)
         found = runbook(path)
         return found and self._jinja.get_template("runbook.html").render(name=found[0], body=Markup(found[1]))  # noqa: S704
 
     def _list(self, of: str, query: Mapping[str, str], viewer: Viewer) -> str:
-        asked = {name: query[name] for name in FILTERS[of] if query.get(name)}
+        asked = {name: query[name] for name in LISTED_BY if query.get(name)}
         try:
-            if wrong := [name for name in query if name not in {*FILTERS[of], "rows"}]:
-                raise ValueError(f"{of} are not filtered by {wrong[0]!r:.80}, but by {', '.join(FILTERS[of])}")
+            if wrong := [name for name in query if name not in {*LISTED_BY, "rows"}]:
+                raise ValueError(f"{of} are not listed by {wrong[0]!r:.80}, but by {' and '.join(LISTED_BY)}")
             found = answers.ListAnswer.from_json(self._ask(
                 {"request": "list", "of": of, "most": ALL_ROWS if query.get("rows") == "all" else MANY_ROWS, **asked}))
         except ValueError as error:
             raise self._wrong(400, str(error), f"/{of}", f"all {of}", viewer) from error
-        return self._render(f"{of}.html", viewer, found=found, asked=asked, roles=tuple(ROLES))
+        return self._render(f"{of}.html", viewer, found=found, asked=asked)
 
     def _about(self, of: str, name: str, query: Mapping[str, str], viewer: Viewer) -> str:
         words = query.get("range", "1h")
@@ -138,14 +136,11 @@ class Pages:
         body = self._render("wrong.html", viewer, title=title, sentence=sentence, where=where, what=what)
         return PageError(f"{status} {reason}", body)
 
-    def _history(self, wanted: answers.Json) -> answers.HistoryAnswer:
-        return answers.HistoryAnswer.from_json(self._ask({"request": "history", **wanted}))
-
     def _search(self, query: Mapping[str, str], viewer: Viewer) -> str:
-        wanted: dict[str, object] = {"last": HISTORY_ROWS, "by_case": not query.get("case")}
+        wanted: dict[str, object] = {"last": HISTORY_ROWS}
         try:
             wanted |= search_of(query)
-            found = self._history(wanted)
+            found = answers.HistoryAnswer.from_json(self._ask({"request": "history", **wanted}))
         except ValueError as error:
             raise self._wrong(400, str(error), "/history", "the whole history", viewer) from error
         return self._render("history.html", viewer, history=found, query=query, limit=wanted["last"],
@@ -157,23 +152,7 @@ class Pages:
             story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
         except ValueError as error:
             raise self._wrong(404, str(error), "/history", "the whole history", viewer) from error
-        case = story.case
-        if case.kind == OrderKind.DRAIN and any(drain.order == case.finding for drain in self._drains()):
-            return self._drain(case.targets[0], viewer)
-        acts = self._history({"last": STORY_ROWS, "by_case": True, "case": name})
-        return self._render("case.html", viewer, story=story, name=name, acts=acts)
-
-    def _drains(self) -> Sequence[answers.DrainRow]:
-        return answers.DrainsAnswer.from_json(self._ask({"request": "drains"})).drains
-
-    def _drain(self, target: str, viewer: Viewer) -> str:
-        """The last drain of a target."""
-        drain = next((drain for drain in self._drains() if drain.target == target), None)
-        if drain is None:
-            raise self._wrong(404, f"there was no drain of {quoted(target)}", "/", "overview", viewer)
-        name = name_of(drain.order, OrderKind.DRAIN) if drain.order else ""
-        acts = self._history({"last": STORY_ROWS, "case": name}) if name else answers.HistoryAnswer(entries=())
-        return self._render("drain.html", viewer, drain=drain, name=name, acts=acts)
+        return self._render("case.html", viewer, story=story, name=name)
 
     def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
@@ -184,11 +163,7 @@ class Pages:
         return self._render("done.html", viewer, lines=lines, well=well), well
 
     def _carried_out(self, form: Mapping[str, str], user: str) -> tuple[list[str], bool]:
-        do, by, name = form.get("do", ""), f"{user} (web)", form.get("id", "")
-        if do in DRAIN_BUTTONS:
-            found = answers.DrainsAnswer.from_json(self._ask(
-                {"request": "drain-target", "target": name, "act": do.removeprefix("drain-"), "by": by}))
-            return [f"{drain.name}: {drain.state}" for drain in found.drains], True
+        do, by = form.get("do", ""), f"{user} (web)"
         if do not in BUTTONS:
             raise ValueError(f"this page has no button {do!r:.40}")
         argument, decode = BUTTONS[do]

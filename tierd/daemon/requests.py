@@ -28,7 +28,7 @@ from tierd.daemon.status import StatusSnapshot
 from tierd.daemon.users import UserNames
 from tierd.decide.plans import Plan
 from tierd.loads import Loads
-from tierd.model import UNSEEN, Finding, Window
+from tierd.model import Finding, Window
 from tierd.policies.registry import has_victim
 from tierd.rates import Rates, mean_rates
 from tierd.refusal import Reason, Refusal, sentence_of
@@ -131,13 +131,10 @@ MAX_HISTORY = 10_000
 """Limit on the acts in one answer to ``history``."""
 MAX_EXPLAINED_ACTS = 20
 Row = TypeVar("Row", answers.TargetRow, answers.JobRow)
-ROLES = {"slowed": "slowed", "aggressor": "noise", "none": ""}
+ROLES = {"slowed": "slowed", "noise": "aggressor", "": ""}
 """Words for the roles of jobs."""
 SHOWN_ROWS, SHOWN_CASES = 50, 30
 """Limits on the targets or jobs beside one, and on its cases."""
-SLOWED, NO = "slowed", "none"
-CONDITIONS = "degraded", "in recovery", "full", UNSEEN
-"""Of targets, by which they are filtered though none is in it now."""
 MAX_SECONDS = max(KEPT_SECONDS.values())
 """Longest range of a question."""
 MAX_TIME = 1e11
@@ -340,13 +337,10 @@ class ReadingRequests:
         wanted = Wanted(Outcome(word) if word else None,
                         below(self._settings.filesystem.mount, text_of(request, "path")), job,
                         since=number_of(request, "since", 0.0), kind=ActKind(act) if act else None, finding=finding)
-        entries, moves = (reader.last_by_case(last, wanted) if request.get("by_case")
-                          else (reader.last(last, wanted), []))
-        acts = {entry.id: status.act_answer(entry) for entry in reader.acts([act for act, _ in moves])}
+        entries = reader.last(last, wanted)
         return answers.HistoryAnswer(
             entries=tuple(map(status.act_answer, entries)),
-            moves=tuple(answers.CaseMovesRow.of(each, last=acts[act]) for act, each in moves),
-            all_outcomes={} if entries or moves else reader.sums_of_all(),
+            all_outcomes={} if entries else reader.sums_of_all(),
             complete_since=reader.complete_since())
 
     def _report(self, request: Request) -> answers.ReportAnswer:
@@ -403,11 +397,9 @@ class ReadingRequests:
         raise ValueError(f"unknown list {of!r:.40}; known: {JOBS}, {TARGETS}")
 
     def _jobs(self, request: Request, most: int) -> answers.ListAnswer:
-        rows, user = self.snapshot.jobs, text_of(request, "user").casefold()
-        users = self.users(row.job for row in rows) if user or "user" in text_of(request, "sort") else {}
-        if user:
-            rows = [row for row in rows if user in users.get(row.job, "").casefold()]
-        rows = listed_rows(rows, request, {"role": {word: with_value("role", role) for word, role in ROLES.items()}}, {
+        rows = self.snapshot.jobs
+        users = self.users(row.job for row in rows) if {"search", "sort"} & request.keys() else {}
+        rows = listed_rows(rows, request, lambda row: f"{row.job} {users.get(row.job, '')} {ROLES[row.role]}", {
             # jobs of unknown users come last
             "job": lambda row: row.job, "user": lambda row: users.get(row.job, "\uffff"),
             "read": lambda row: row.read_bytes, "write": lambda row: row.write_bytes,
@@ -417,11 +409,9 @@ class ReadingRequests:
         return answers.ListAnswer(jobs=shown, found=len(rows), users=self.users(row.job for row in shown))
 
     def _targets(self, request: Request, most: int) -> answers.ListAnswer:
-        rows, times = self.snapshot.targets, self.snapshot.device_time
-        pools = {row.pool or NO: with_value("pool", row.pool) for row in rows}
-        conditions = {SLOWED: lambda row: row.slowdown, NO: with_value("condition", ""), **{
-            word: with_value("condition", word) for word in (*CONDITIONS, *(row.condition for row in rows)) if word}}
-        rows = listed_rows(rows, request, {"pool": pools, "condition": conditions}, {
+        times = self.snapshot.device_time
+        rows = listed_rows(self.snapshot.targets, request, lambda row: (
+            f"{row.target} {row.pool} {row.condition} {'slowed' if row.slowdown else ''}"), {
             "target": lambda row: row.target,
             # unknown: after the others
             "busy": lambda row: times[row.target].utilisation if row.target in times else -1.0,
@@ -429,8 +419,7 @@ class ReadingRequests:
             "operations": lambda row: row.operations, "latency": lambda row: row.latency_usec or 0.0,
             "used": lambda row: -1.0 if row.used is None else row.used, "jobs": lambda row: row.jobs})
         shown = tuple(rows[:most])
-        return answers.ListAnswer(targets=shown, found=len(rows), pools=tuple(sorted(pools)),
-                                  conditions=tuple(conditions), device_time=time_rows(shown, times))
+        return answers.ListAnswer(targets=shown, found=len(rows), device_time=time_rows(shown, times))
 
     def _about(self, request: Request) -> answers.AboutAnswer:
         kind, name = named(request)
@@ -472,20 +461,15 @@ class ReadingRequests:
             self.reader.rates.of_name(kind, name, since, until or now, now)))
 
 
-def listed_rows(rows: Iterable[Row], request: Request, filters: Mapping[str, Mapping[str, Callable[[Row], object]]],
+def listed_rows(rows: Iterable[Row], request: Request, words: Callable[[Row], str],
                 keys: Mapping[str, Callable[[Row], float | str]]) -> list[Row]:
-    """The rows that a request asks for. ``filters`` are by argument and word; the first key of ``keys`` is the name.
+    """The rows that a request asks for: those with its ``search`` in their words, in the order of its ``sort``.
 
     Sorted by a column, names come from the first, numbers from the highest; the other way round after a ``-``. Without
-    an order the rows stay as they are. Raises ValueError for an unknown word.
+    an order the rows stay as they are. Raises ValueError for an unknown column.
     """
-    search, order, name = text_of(request, "search").casefold(), text_of(request, "sort"), next(iter(keys.values()))
-    found = [row for row in rows if search in str(name(row)).casefold()]
-    for what, words in filters.items():
-        if word := text_of(request, what):
-            if word not in words:
-                raise ValueError(f"unknown {what} {word!r:.80}; known: {', '.join(words) or 'none'}")
-            found = list(filter(words[word], found))
+    search, order = text_of(request, "search").casefold(), text_of(request, "sort")
+    found = [row for row in rows if search in words(row).casefold()]
     if not order:
         return found
     column = order.removeprefix("-")
@@ -494,11 +478,6 @@ def listed_rows(rows: Iterable[Row], request: Request, filters: Mapping[str, Map
     key = keys[column]
     numbers = bool(found) and not isinstance(key(found[0]), str)
     return sorted(found, key=key, reverse=numbers != order.startswith("-"))
-
-
-def with_value(name: str, value: str) -> Callable[[object], bool]:
-    """Whether rows have this value in a field."""
-    return lambda row: bool(getattr(row, name) == value)
 
 
 def named(request: Request) -> tuple[str, str]:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from httpserver.config import WebConfigFile
-from tests.operation.page_answers import ABOUT, ANSWERS, CASE, DRAIN, EVIL, LIST, NOW, OVERVIEW, overview
+from tests.operation.page_answers import ABOUT, ANSWERS, CASE, LIST, NOW, OVERVIEW, overview
 from tests.tierd.port import Port, login
 from tierd.daemon import charts, page
-from tierd.daemon.answers import DrainsAnswer, RefusalAnswer, SourceAnswer, to_json
+from tierd.daemon.answers import RefusalAnswer, SourceAnswer, to_json
 from tierd.daemon.states import State
 from tierd.daemon.web import token_of
 
@@ -166,7 +166,7 @@ def test_a_search_is_passed_on(port: Port) -> None:
     port.request("/history?" + urlencode({"path": "/a b", "outcome": "done", "since": "2026-11-20", "act": "migrate"}))
     (asked,) = [asked for asked in port.asked if asked["request"] == "history"]
     assert asked == {"request": "history", "last": 100, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0,
-                     "act": "migrate", "by_case": True}
+                     "act": "migrate"}
 
 
 def test_files_of_the_page_are_sent_once(port: Port) -> None:
@@ -230,22 +230,6 @@ def test_a_plan_that_waits_has_buttons(locked: Port, word: str) -> None:
     assert status == 200
     assert "F1: its plan is &lt;carried out&gt;" in body
     assert {"request": word, "id": "F1", "by": "prometheus (web)"} in locked.asked
-
-
-@pytest.mark.parametrize(("phase", "act"), [("running", "pause"), ("paused", "resume"), ("empty", "end")])
-def test_a_drain_has_buttons(locked: Port, phase: str, act: str) -> None:
-    row = DRAIN.replaced(phase=phase)
-    locked.answers["drains"] = locked.answers["drain-target"] = to_json(DrainsAnswer(0.0, (row,)))
-    _, body, _ = locked.request("/drain/l-OST0004", **LOGIN)
-    assert f'name="do" value="drain-{act}"><input type="hidden" name="id" value="l-OST0004">' in body
-    assert EVIL not in body
-    form = {"do": f"drain-{act}", "id": "l-OST0004", "token": locked.token(**LOGIN)}
-    status, body = locked.post(form, **LOGIN, **SAME)
-    assert status == 200
-    assert "drain of l-OST0004 (order D7): " in body
-    locked.answers["drains"] = to_json(DrainsAnswer(0.0, (row.replaced(phase="ended", preview=True),)))
-    assert "max_create_count" not in locked.request("/drain/l-OST0004", **LOGIN)[1], "a dry run stopped none"
-    assert {"request": "drain-target", "target": "l-OST0004", "act": act, "by": "prometheus (web)"} in locked.asked
 
 
 def test_a_failed_request_is_explained_on_the_page(locked: Port) -> None:

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import TypedDict
 
@@ -27,7 +26,7 @@ from tierd.act.journal.entry import (
 )
 from tierd.act.journal.rates import JOBS, RateReader
 from tierd.acts import ActKind, Outcome
-from tierd.structs import CaseMoves, MessageRow, SameFindingRow
+from tierd.structs import MessageRow, SameFindingRow
 from tierd.verify.judgement import Judgement
 
 CASE_SERIES = "case "
@@ -64,33 +63,6 @@ class JournalReader:
         """The last acts, oldest first."""
         where, values = wanted.clause()
         return self._entries(f"{where} ORDER BY id DESC LIMIT ?", *values, count)
-
-    def last_by_case(self, count: int, wanted: Wanted) -> tuple[list[Entry], list[tuple[int, CaseMoves]]]:
-        """The last acts, oldest first, and those that are several moves because of one finding as sums, each with the
-        number of the last one. Of all acts that are wanted, only the last ``MOST_SUMMED`` are considered.
-        """
-        where, values = wanted.clause()
-        chosen = f"SELECT * FROM actions {where} ORDER BY id DESC LIMIT {MOST_SUMMED}"  # noqa: S608
-        rows = self._all(
-            "SELECT finding, (SELECT kind FROM findings WHERE id = finding), outcome, count(*), sum(size_bytes), "  # noqa: S608
-            f"min(intended_at), max(intended_at), max(id) FROM ({chosen}) WHERE kind = 'migrate' GROUP BY 1, 3 "
-            "ORDER BY 1", *values)
-        moves = []
-        for (finding, kind), of_finding in groupby(rows, key=lambda row: (row[0], row[1])):
-            outcomes, counts, sizes, first, last, acts = zip(*(row[2:] for row in of_finding), strict=True)
-            if sum(counts) > 1:
-                moved = sum(size for size, outcome in zip(sizes, outcomes, strict=True) if outcome == Outcome.DONE)
-                moves.append((max(acts), CaseMoves(
-                    finding=finding, of_kind=kind or "", time=min(first), until=max(last),
-                    outcomes=dict(zip(outcomes, counts, strict=True)), moved_bytes=moved)))
-        summed = [each.finding for _, each in moves]
-        entries = self._entries(f"WHERE id IN (SELECT id FROM ({chosen})) AND NOT (kind = 'migrate' AND finding IN "  # noqa: S608
-                                f"({places(summed)})) ORDER BY id DESC LIMIT ?", *values, *summed, count)
-        return entries, sorted(moves, key=lambda each: each[1].until)[-count:]
-
-    def acts(self, numbers: Sequence[int]) -> list[Entry]:
-        """The acts with these numbers, oldest first."""
-        return self._entries(f"WHERE id IN ({places(numbers)}) ORDER BY id DESC", *numbers)
 
     def _entries(self, where: str, *values: Value) -> list[Entry]:
         return [entry_of(row) for row in reversed(
@@ -217,10 +189,6 @@ class JournalReader:
     def _all(self, query: str, *values: Value) -> Sequence[Row]:
         with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as db:
             return db.execute(query, values).fetchall()
-
-
-MOST_SUMMED = 20_000
-"""Acts that are read for sums by finding: a few hundredths of a second. A choice."""
 
 
 @dataclass(frozen=True, slots=True)
