@@ -12,14 +12,14 @@ DIRECTORY = "/proj/<b>\n\udcff'\""
 STATUS = answers.StatusAnswer(
     time=NOW, mode="full", scopes=(), dry_run=True, paused="", held="", draining="",
     faults={"changelog": "MDT0000: <gap> & loss"}, cases=(), advice=1, last_cycle=NOW - 2,
-    windows=40, least_windows=4, looking_since=NOW - 200, history_seconds=1800.0, least_seconds=20.0, cycles=40,
+    windows=40, least_windows=4, looking_since=NOW - 200, history_seconds=1800.0, cycles=40,
     cycle_seconds=0.2, waiting_orders=0, waiting_moves=90, waiting_bytes=73_900_000, under_way_moves=2,
     waiting_defaults=1, waits_for="the limit of 4 files/s", moved_bytes=40_900_000,
     outcomes={"migrate done": 47, "migrate refused": 300, "set-default-layout done": 1},
     stalled=("no move has ended for 70 s",), device_time=(),
     sources=(answers.SourceAnswer("counters", 2.0, 30.0, False, "2 s old"),
              answers.SourceAnswer("changelog", None, 30.0, True, "no data yet")))
-TIMES = answers.TargetTimeRow("lustre-OST0002", 0.98, 0.05, (
+TIMES = answers.TargetTimeRow("lustre-OST0002", 0.98, (
     answers.JobTimeRow(STREAM, 0.7, 0.1), answers.JobTimeRow(EVIL, 0.2, 0.1)))
 CASE = answers.Case(
     finding=1, kind="noisy-neighbour", sentence=f"s.1 streams at 44 MB/s instead of 65 MB/s since {EVIL} started",

@@ -198,19 +198,12 @@ def add_wait_option(command: argparse.ArgumentParser) -> None:
 
 def ask_and_wait(chosen: argparse.Namespace, ask_it: Callable[[], int], *, waits: bool) -> int:
     """Send a request; if it succeeds and ``waits`` is set, wait for the queue. Returns the exit status."""
-    before: Mapping[str, int] = {}
-    if waits:
-        with suppress(ControlError):  # the next request reports the error
-            before = ended_of(status_of(chosen))
     code = ask_it()
-    return wait_for_queue(chosen, before) if waits and not code else code
+    return wait_for_queue(chosen) if waits and not code else code
 
 
-def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: Event | None = None) -> int:
-    """Poll the status; 0 when the queue is empty, 1 when it is held or tierd does not answer, 130 after Ctrl-C.
-
-    ``before`` has the number of acts by outcome at the start; the difference is printed.
-    """
+def wait_for_queue(chosen: argparse.Namespace, nap: Event | None = None) -> int:
+    """Poll the status; 0 when the queue is empty, 1 when it is held or tierd does not answer, 130 after Ctrl-C."""
     from threading import Event  # noqa: PLC0415 -- not for commands that do not wait
 
     nap = nap or Event()
@@ -233,24 +226,8 @@ def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: E
         print(printable(f"held: {status.held}; {moves_left(status)} left in the queue"), file=sys.stderr)
         return 1
     if not chosen.json:
-        print(ended_meanwhile(before, ended_of(status)))
+        print("the queue is empty; tierctl history shows what became of it")
     return 0
-
-
-def ended_of(status: StatusAnswer) -> dict[str, int]:
-    """Number of acts by outcome, and of queued moves whose file was gone or as wanted, which have no act."""
-    return {**status.outcomes, "needed no act": status.needless_moves}
-
-
-def ended_meanwhile(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """The number of acts by outcome that ended during the wait, of all orders and findings.
-
-    >>> ended_meanwhile({"migrate done": 2}, {"migrate done": 5, "migrate gone": 1}), ended_meanwhile({}, {})
-    ('ended while waiting: 3 migrate done, 1 migrate gone', 'no acts ended while waiting')
-    """
-    more = {name: count - before.get(name, 0) for name, count in sorted(after.items())}
-    ended = ", ".join(f"{count} {name}" for name, count in more.items() if count > 0)
-    return f"ended while waiting: {ended}" if ended else "no acts ended while waiting"
 
 
 def status_of(chosen: argparse.Namespace) -> StatusAnswer:

@@ -190,7 +190,7 @@ def device_time_lines(rows: Sequence[answers.TargetTimeRow]) -> list[str]:
 
     >>> from tierd.daemon.answers import JobTimeRow
     >>> jobs = JobTimeRow("ior.1", 0.6, 0.1), JobTimeRow("fio.2", 0.35, 0.1)
-    >>> for line in device_time_lines([answers.TargetTimeRow("lustre-OST0002", 0.9, 0.04, jobs)]):
+    >>> for line in device_time_lines([answers.TargetTimeRow("lustre-OST0002", 0.9, jobs)]):
     ...     print(line)
     device time of the busiest targets, by job:
       lustre-OST0002  |###########======.  |   90%  # ior.1 60%, = fio.2 35% (±10%)

@@ -19,17 +19,7 @@ from tierd.cli.control import fault_lines, headline, not_done_lines
 from tierd.daemon import answers
 from tierd.daemon.states import verdict_text
 from tierd.structs import Advice, SameFindingRow
-from tierd.text import (
-    bytes_text,
-    count_of,
-    duration_text,
-    evidence_text,
-    first_names,
-    printable,
-    quoted,
-    rate_text,
-    shell_word,
-)
+from tierd.text import bytes_text, count_of, duration_text, evidence_text, first_names, printable, quoted, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -76,7 +66,7 @@ def explanation(answer: answers.ExplainAnswer) -> list[str]:
         lines += [f"Directories of the aggressor, from the changelogs: {first_names(case.directories, 16)}."]
     elif case.aggressor and case.targets:
         lines += ["Directories of the aggressor: unknown; no changelog record names one."]
-    lines += ["", *act_lines(answer), *expected_lines(case), *repetition_lines(answer)]
+    lines += ["", *act_lines(answer), *repetition_lines(answer)]
     return [*lines, *[line for piece in answer.advice for line in advice_item_lines(piece)]]
 
 
@@ -143,32 +133,6 @@ def act_lines(answer: answers.ExplainAnswer) -> list[str]:
     return [*lines, f"  and {more} more; tierctl history --case {answer.case.name} shows them"] if more else lines
 
 
-def expected_lines(case: answers.Case) -> list[str]:
-    """What the victim was expected to gain from the acts, with its 90% interval, and what was measured.
-
-    >>> judged = answers.Case(finding=3, kind="", sentence="", aggressor="", victim="s.1", subject="", active=False,
-    ...     since=0.0, targets=(), directories=(), usual=60e6, contended=40e6, loss_low=0.2, loss_high=0.5, after=58e6,
-    ...     regained=(0.9, 0.8, 1.0))
-    >>> expected_lines(judged)
-    ['Expected gain: 20.0 MB/s more (10.0 MB/s to 40.0 MB/s). Measured: 18.0 MB/s more.']
-    """
-    usual, contended, low, high = case.usual, case.contended, case.loss_low, case.loss_high
-    if usual is None or contended is None or low is None or high is None or case.after is None:
-        return []
-    band = " to ".join(rate_text(contended * loss / (1 - loss)) for loss in (low, min(high, 0.99)))
-    measured = change_text(case.after - contended) if case.regained else "in doubt"
-    return [f"Expected gain: {change_text(usual - contended)} ({band}). Measured: {measured}."]
-
-
-def change_text(bytes_per_second: float) -> str:
-    """A change of throughput.
-
-    >>> change_text(2e6), change_text(-2e6)
-    ('2.0 MB/s more', '2.0 MB/s less')
-    """
-    return f"{rate_text(abs(bytes_per_second))} {'less' if bytes_per_second < 0 else 'more'}"
-
-
 def advice_lines(answer: answers.FindingsAnswer) -> list[str]:
     """The lines of ``tierctl advise``, one paragraph for each finding."""
     lines: list[str] = []
@@ -199,28 +163,17 @@ def plan_lines(answer: answers.PlanAnswer) -> list[str]:
     cases: Mapping[int | None, answers.Case] = {case.finding: case for case in state.cases if case.state}
     for plan in answer.plans:
         finding = plan.finding
-        lines += ["", *clauses(f"F{finding.id}  {finding.kind}: ", finding.sentence)]
+        lines += ["", f"F{finding.id}  {finding.kind}: {finding.sentence}"]
         if (case := cases.get(plan.finding.id)) is not None:
             follows = "" if case.judged else ": only files that became eligible since then are added"
             lines.append(f"  acted on {time_text(case.acted_at)} ({case.state_text}){follows}")
         lines += step_lines(plan.actions, "  ")
         if plan.recommended:
             lines += ["  not done because of the mode:", *step_lines(plan.recommended, "    ")]
-        lines += [line for refusal in plan.refusals for line in clauses("  not done: ", refusal)]
+        lines += [f"  not done: {refusal}" for refusal in plan.refusals]
         if not (plan.actions or plan.recommended or plan.refusals):
             lines.append("  nothing to do: all planned layouts are in place")
     return lines
-
-
-def clauses(head: str, sentence: str) -> list[str]:
-    """A sentence with a line for each of its clauses.
-
-    >>> clauses("  not done: ", "the loss is small; benefit.min_gain is 8%")
-    ['  not done: the loss is small;', '      benefit.min_gain is 8%']
-    """
-    indent = " " * (len(head) - len(head.lstrip()) + 4)
-    return [f"{head if number == 0 else indent}{clause}"
-            for number, clause in enumerate(sentence.replace("; ", ";\n").split("\n"))]
 
 
 COMMANDS: Mapping[str, str] = {
@@ -235,7 +188,7 @@ def step_lines(actions: Sequence[answers.ActionAnswer], indent: str) -> list[str
     for action in [a for a in actions if a.action != ActKind.MIGRATE] + moves[:MAX_SHOWN]:
         place = shell_word(action.path or action.directory)
         command = COMMANDS.get(action.action, "(advice) lfs migrate --non-block")
-        lines += [f"{indent}{command} {action.layout} {place}", *clauses(f"{indent}    because ", action.reason)]
+        lines += [f"{indent}{command} {action.layout} {place}", f"{indent}    because {action.reason}"]
     if len(moves) > MAX_SHOWN:
         rest = moves[MAX_SHOWN:]
         lines.append(f"{indent}and {count_of(len(rest), 'more move')}, {bytes_text(sum(a.size_bytes for a in rest))}")

@@ -77,15 +77,6 @@ class FindingAnswer(Struct, frozen=True, kw_only=True, rename={"time": "t"}):
                 if name != "sentence"}
 
 
-class ComponentAnswer(Struct, frozen=True):
-    """A component of a layout; extents in bytes."""
-
-    extent_start: int
-    extent_end: int | None
-    pool: str
-    stripe_count: int
-
-
 class ActionAnswer(Struct, frozen=True, kw_only=True):
     """A planned act."""
 
@@ -95,7 +86,6 @@ class ActionAnswer(Struct, frozen=True, kw_only=True):
     directory: str = ""
     layout: str
     """Arguments of ``lfs setstripe`` and ``lfs migrate``; words in parentheses if they cannot express it."""
-    components: tuple[ComponentAnswer, ...]
     reason: str
     size_bytes: int = 0
 
@@ -154,11 +144,10 @@ class JobTimeRow(Struct, frozen=True):
 
 
 class TargetTimeRow(Struct, frozen=True):
-    """Share of the time in which a target is busy, its standard error, and the jobs that take most of it."""
+    """Share of the time in which a target is busy, and the jobs that take most of it."""
 
     target: str
     utilisation: float
-    utilisation_error: float
     jobs: tuple[JobTimeRow, ...]
 
 
@@ -398,7 +387,6 @@ class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
     least_windows: int
     looking_since: float | None
     history_seconds: float
-    least_seconds: float
     learning: bool = False
     """Whether too little is known to conclude that no stream is slowed."""
     device_time: tuple[TargetTimeRow, ...] = ()

@@ -24,9 +24,8 @@ from tierd.config.contradictions import Contradiction, Location, pools_by_locati
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
 from tierd.policies.registry import policy_of
-from tierd.sense.exposition import TEXT_TYPES, reading_of
-from tierd.sense.http_client import HttpClient, SourceError, authorization_header, tls_context
-from tierd.text import first_names
+from tierd.sense.exposition import TEXT_TYPES
+from tierd.sense.http_client import HttpClient
 
 REQUESTS_AT_ONCE = 16
 
@@ -41,7 +40,6 @@ class Node:
     """Whether there is something at a path of this node."""
     fetch: Callable[[str, ServerAccess, Sequence[str]], bytes]
     """The answer to a URL with credentials, of one of several content types."""
-    environment: Mapping[str, str]
     program: Callable[[str], str | None] = shutil.which
     library: Callable[[str], object] = Library.load
 
@@ -59,13 +57,11 @@ def this_node(settings: Settings) -> Node:
         client = HttpClient(access, settings.sense.timeout_seconds, os.environ)
         return client.send("GET", url, kinds).body
 
-    return Node(mounted, lambda: mdts_of(tree, mount().fsname), os.path.lexists, fetch, environment=os.environ)
+    return Node(mounted, lambda: mdts_of(tree, mount().fsname), os.path.lexists, fetch)
 
 
 def online_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:
     """All differences between the settings and what the node finds. A server that does not answer is a warning."""
-    bodies: dict[str, bytes] = {}
-    silent = [*silent_servers(settings, node, bodies)]
     try:
         filesystem = node.filesystem()
         pools = filesystem.pools()
@@ -73,11 +69,7 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
         mount = settings.filesystem.mount
         yield Contradiction(("filesystem", "mount"), f"no Lustre file system at {mount}: {error.strerror or error}")
     else:
-        is_flash: dict[str, bool] = {}
-        for body in bodies.values():
-            with contextlib.suppress(SourceError):  # not an exposition
-                is_flash |= reading_of(body, "", 0.0).is_flash
-        yield from pool_contradictions(settings, values, filesystem.fsname, pools, is_flash)
+        yield from pool_contradictions(settings, values, filesystem.fsname, pools)
         yield from site_contradictions(settings, node, filesystem)
     if settings.movers.engine == "lfs" and node.program(settings.movers.lfs) is None:
         yield Contradiction(("movers", "lfs"), f"no program {settings.movers.lfs!r}: install the Lustre client's tools")
@@ -85,28 +77,19 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
         node.library(settings.movers.library)
     except OSError as error:
         yield Contradiction(("movers", "library"), f"{error.strerror or error}")
-    yield from credential_contradictions(settings, node)
-    yield from silent
+    yield from silent_servers(settings, node)
 
 
 def pool_contradictions(settings: Settings, values: Mapping[str, object], fsname: str,
-                        pools: Mapping[str, Sequence[str]], is_flash: Mapping[str, bool]) -> Iterator[Contradiction]:
-    """Pools that the file system lacks, pools without targets, and flash pools with targets on rotating disks.
-
-    A pool that is missing is answered with the pools whose targets are all flash. Targets have their full name.
-    """
+                        pools: Mapping[str, Sequence[str]]) -> Iterator[Contradiction]:
+    """Pools that the file system lacks, and pools without targets."""
     known = ", ".join(sorted(pools)) or "none"
-    on_flash = [pool for pool, targets in sorted(pools.items()) if targets and all(map(is_flash.get, targets))]
-    hint = f"; all targets of {', '.join(map(repr, on_flash))} are flash" if on_flash else ""
     for location, name in pools_by_location(settings, values).items():
-        is_for_flash, targets = location[-1] == "flash_pool", pools.get(name, ())
-        if not targets:
+        if not pools.get(name):
+            is_for_flash = location[-1] == "flash_pool"
             yield Contradiction(location, f"pool {name!r} of {fsname} has no targets: lctl pool_add" if name in pools
-                                else f"{fsname} has no pool {name!r}; its pools: {known}{hint if is_for_flash else ''}",
+                                else f"{fsname} has no pool {name!r}; its pools: {known}",
                                 fatal=not (is_for_flash and any(policy_of(kind).place for kind in settings.act.on)))
-        elif is_for_flash and (spinning := [target for target in targets if is_flash.get(target) is False]):
-            yield Contradiction(location, f"pool {name!r} is not flash; the kernel of the servers reports rotating "
-                                f"disks: {first_names(spinning)}{hint}", fatal=False)
 
 
 def site_contradictions(settings: Settings, node: Node, filesystem: Filesystem) -> Iterator[Contradiction]:
@@ -136,28 +119,14 @@ def site_contradictions(settings: Settings, node: Node, filesystem: Filesystem) 
                                 "applies to nothing", fatal=False)
 
 
-def credential_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
-    """Files of passwords, tokens and certificates that cannot be read."""
-    sense = settings.sense
-    tables: list[tuple[Location, ServerAccess]] = [(("sense", "exporter_access"), sense.exporter_access)]
-    if sense.prometheus.url:
-        tables.append((("sense", "prometheus", "access"), sense.prometheus.access))
-    for above, access in tables:
-        for check in (lambda access: authorization_header(access, node.environment), tls_context):
-            try:
-                check(access)
-            except SourceError as error:
-                yield Contradiction(above, str(error))
-
-
-def silent_servers(settings: Settings, node: Node, bodies: dict[str, bytes]) -> Iterator[Contradiction]:
-    """Exporters and Prometheus that do not answer. The answers of the others go into ``bodies``, by URL."""
+def silent_servers(settings: Settings, node: Node) -> Iterator[Contradiction]:
+    """Exporters and Prometheus that do not answer, or whose passwords and certificates cannot be read."""
     sense = settings.sense
 
     def ask(location: Location, url: str, access: ServerAccess, kinds: Sequence[str] = TEXT_TYPES
             ) -> Contradiction | None:
         try:
-            bodies[url] = node.fetch(url, access, kinds)
+            node.fetch(url, access, kinds)
         except OSError as error:
             return Contradiction(location, f"no answer: {error}", fatal=False)
         return None

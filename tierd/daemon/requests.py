@@ -272,7 +272,6 @@ class ReadingRequests:
             least_windows=LEARNING_WINDOWS,
             looking_since=view.looking_since or None,
             history_seconds=settings.history_seconds,
-            least_seconds=LEARNING_WINDOWS * settings.sense.cycle_seconds,
             learning=is_learning(view.windows, view.device_time),
             device_time=status.device_time_rows(view.device_time),
             cycles=self._daemon.counters.cycles,

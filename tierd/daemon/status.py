@@ -92,8 +92,7 @@ def time_row(target: str, times: Sequence[TargetTime]) -> TargetTimeRow:
     most = sorted(seconds.items(), key=lambda item: -item[1])[:JOBS_SHOWN]
     rows = tuple(answers.JobTimeRow(job, round(taken / busy, 4), round(max(t.device_time(job).error for t in times), 4))
                  for job, taken in most)
-    error = max(time.utilisation_error for time in times)
-    return TargetTimeRow(target, round(min(busy / len(times), 1.0), 4), round(error, 4), rows)
+    return TargetTimeRow(target, round(min(busy / len(times), 1.0), 4), rows)
 
 
 def all_cases(findings: Mapping[int, Finding], cases: Sequence[Remediation], windows: Sequence[Window],
@@ -337,9 +336,7 @@ def action_answer(action: Action) -> answers.ActionAnswer:
         words = " ".join(setdirstripe_arguments(striping) if striping is not None else setstripe_arguments(layout))
     except ValueError:  # lfs has no options for it, and liblustreapi sets it
         words = f"({explain(layout)})"
-    components = layout.components if striping is None else ()
-    return answers.ActionAnswer.of(action, action=action.kind, layout=words,
-                                   components=tuple(map(answers.ComponentAnswer.of, components)))
+    return answers.ActionAnswer.of(action, action=action.kind, layout=words)
 
 
 def act_answer(entry: Entry) -> answers.ActAnswer:

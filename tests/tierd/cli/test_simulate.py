@@ -96,7 +96,7 @@ def test_tierd_starts_at_the_given_time(tmp_path: Path, capsys: pytest.CaptureFi
     times = [float(line.split()[0]) for line in acts.splitlines() if line.startswith("   ") and " s  " in line]
     assert times
     assert min(times) > 35
-    assert "(by device time alone); mdt_small.1001 accesses" in acts
+    assert "compared with its earlier throughput; mdt_small.1001 accesses" in acts
 
 
 def test_metadata_jobs_are_reported_in_operations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,8 +116,6 @@ def test_times_of_acts_survive_a_clock_that_jumps() -> None:
     (["simulate", "none"], "no scenario 'none': neither a file nor in the library: accelerator, accelerator-mixes, "),
     (["simulate", "none.toml"], "none.toml: No such file or directory"),
     (["simulate", "noisy-neighbour", "--plot", "p.gif"], "p.gif: --plot writes .png or .svg"),
-    (["simulate", "noisy-neighbour", "--plot", "/no/such/p.svg"], "/no/such/p.svg: cannot be written: No such file"),
-    (["simulate", "noisy-neighbour", "--plot", "/proc/p.svg"], "/proc/p.svg: cannot be written"),
     (["evaluate", "--policy", "none.toml"], "none.toml: No such file or directory"),
 ])
 def test_missing_files_and_scenarios_are_named(capsys: pytest.CaptureFixture[str], arguments: list[str],

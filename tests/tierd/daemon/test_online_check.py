@@ -21,7 +21,7 @@ from tierd.daemon.online_check import Node, online_contradictions, this_node
 POOLS: Mapping[str, Sequence[str]] = {"flash": ("lustre-OST0000",), "hdd": ("lustre-OST0001",), "spare": ()}
 MOUNTED: Any = SimpleNamespace(fsname="lustre", pools=lambda: POOLS, xattr=lambda *_: b"")
 SOUND = Node(lambda: MOUNTED, lambda: ("MDT0000",), lambda path: True,
-             lambda url, access, kinds: b"", {}, lambda name: "/bin/lfs", lambda name: None)
+             lambda url, access, kinds: b"", lambda name: "/bin/lfs", lambda name: None)
 failing = raising(OSError("not mounted"))
 
 
@@ -33,13 +33,6 @@ def test_a_configuration_that_fits_the_file_system_is_accepted() -> None:
     assert found('[sense]\nmdts = ["MDT0000"]\nexporters = ["http://a:1/metrics"]') == []
 
 
-def media(**flash: int) -> Node:
-    samples = [f'lustre_osd_nonrotational{{fs="lustre",target="{name}"}} {value}\n' for name, value in flash.items()]
-    text = "".join(samples)
-    return replace(SOUND, fetch=lambda url, access, kinds: text.encode())
-
-
-EXPORTER = '[sense]\nexporters = ["http://a:1/metrics"]\n'
 FLASH_IS_NVME = '[small_files_to_flash]\nflash_pool = "nvme"\n'
 
 
@@ -50,30 +43,13 @@ FLASH_IS_NVME = '[small_files_to_flash]\nflash_pool = "nvme"\n'
      "lustre has no pool 'nvme'; its pools: flash, hdd, spare", False),
     (FLASH_IS_NVME + '[[scopes]]\npath = "/a"\n[[scopes]]\npath = "/b"', SOUND, ("small_files_to_flash", "flash_pool"),
      "lustre has no pool 'nvme'; its pools: flash, hdd, spare", True),
-    (EXPORTER + FLASH_IS_NVME, media(OST0000=1, OST0001=0), ("small_files_to_flash", "flash_pool"),
-     "lustre has no pool 'nvme'; its pools: flash, hdd, spare; all targets of 'flash' are flash", True),
     ('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "spare"', SOUND,
      ("scopes", 0, "small_files_to_flash", "hdd_pool"), "pool 'spare' of lustre has no targets: lctl pool_add", True),
-    (EXPORTER, media(OST0000=0, OST0001=1), ("small_files_to_flash", "flash_pool"),
-     ("pool 'flash' is not flash; the kernel of the servers reports rotating disks: lustre-OST0000; "
-      "all targets of 'hdd' are flash"), False),
-], ids=["missing", "small files go to MDTs", "once for all scopes", "another is flash", "empty", "spinning"])
-def test_a_pool_that_does_not_fit_is_named_with_those_that_would(
+], ids=["missing", "small files go to MDTs", "once for all scopes", "empty"])
+def test_a_pool_that_is_not_there_is_named_with_those_that_are(
         text: str, node: Node, location: tuple[str | int, ...], sentence: str, fatal: bool) -> None:
     (one,) = found(text, node)
     assert (one.location, one.sentence, one.fatal) == (location, sentence, fatal)
-
-
-def test_a_flash_pool_that_does_not_spin_is_no_warning() -> None:
-    assert found(EXPORTER, media(OST0000=1, OST0001=0)) == []
-
-
-def test_the_answer_of_a_real_exporter_tells_what_spins() -> None:
-    shown = 'lustre_osd_nonrotational{fs="lustre",target="OST0000"} 0\nlustre_jobs{fs="lustre",target="OST0000"} 3\n'
-    with liar(answers(shown)) as exporter:
-        text = f'[sense]\nexporters = ["{exporter.url}/metrics"]'
-        (one,) = found(text, replace(SOUND, fetch=this_node(parse(text.encode(), "t.toml")).fetch))
-    assert "rotating disks: lustre-OST0000" in one.sentence
 
 
 def test_a_mount_that_hides_opt_outs_is_named() -> None:
@@ -105,11 +81,9 @@ def test_without_a_file_system_the_mount_is_reported_and_nothing_else() -> None:
                                             "no Lustre file system at /mnt/lustre: not mounted")
 
 
-def test_missing_programs_libraries_and_secrets() -> None:
-    text = '[sense.exporter_access]\nuser = "u"\npassword_file = "/none/such"'
+def test_missing_programs_and_libraries() -> None:
     bare = replace(SOUND, program=lambda name: None, library=failing)
-    assert {each.location for each in found(text, bare)} == {
-        ("movers", "lfs"), ("movers", "library"), ("sense", "exporter_access")}
+    assert {each.location for each in found("", bare)} == {("movers", "lfs"), ("movers", "library")}
 
 
 def test_servers_that_do_not_answer_are_warnings() -> None:
@@ -117,6 +91,9 @@ def test_servers_that_do_not_answer_are_warnings() -> None:
         text = f'[sense]\nexporters = ["{exporter.url}/metrics", "http://127.0.0.1:1/metrics"]'
         node = replace(SOUND, fetch=this_node(parse(text.encode(), "t.toml")).fetch)
         (one,) = found(text, node)
+        text += '\n[sense.exporter_access]\nuser = "u"\npassword_file = "/none/such"'
+        node = replace(SOUND, fetch=this_node(parse(text.encode(), "t.toml")).fetch)
+        assert ["/none/such" in each.sentence for each in found(text, node)] == [True, True]
     assert one.location == ("sense", "exporters", 1)
     assert one.sentence.startswith("no answer: http://127.0.0.1:1/metrics: ")
     assert not one.fatal
