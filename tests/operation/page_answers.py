@@ -35,9 +35,9 @@ CASE = answers.Case(
     time_before=TIMES.replaced(target=""), time_now=TIMES.replaced(target="", utilisation=0.9))
 KEPT = CASE.replaced(finding=2, active=False, state="closed", verdict="helped", judged=True, after=62e6,
                      regained=(0.86, 0.71, 1.02), judged_at=NOW - 10, why_not=(), moves_held=False, waiting_moves=0)
-ADVICE = answers.FindingAnswer(id=3, kind="striping", time=NOW, aggressor="", victim="", targets=(), directories=(),
-                       advice_only=True, subject="/proj", evidence={"sentence": "one stripe for a file of 2 TB"},
-                       advice=(Advice("lfs setstripe -c 4 /p", "anywhere", "x"),))
+ADVICE = answers.Case(finding=3, kind="striping", since=NOW, aggressor="", victim="", targets=(), directories=(),
+                      active=True, advice_only=True, subject="/proj", sentence="one stripe for a file of 2 TB",
+                      advice=(Advice("lfs setstripe -c 4 /p", "anywhere", "x"),))
 OVERVIEW = answers.OverviewAnswer.of(
     STATUS, fsname="lustre", mount="/mnt/lustre", version="1.0", options="", cases=(CASE, KEPT), all_cases=2,
     findings=(ADVICE,), seconds=5.0,
@@ -58,8 +58,8 @@ ACT = answers.ActAnswer(1, NOW - 50, "set-default-layout", "/proj/a\nb", 0, "dry
 HISTORY = answers.HistoryAnswer(entries=(ACT,), complete_since=NOW - 9000)
 EXPLAIN = answers.ExplainAnswer(
     case=CASE.replaced(state="kept", verdict="helped", judged=True, after=62e6, regained=(0.86, 0.71, 1.02),
-                       judged_at=NOW - 10), evidence={"slowdown": 1.4},
-    ordered=False, advice=(), acts=(ACT,), all_acts=1, bytes_moved=0,
+                       judged_at=NOW - 10, evidence={"slowdown": 1.4}),
+    ordered=False, acts=(ACT,), all_acts=1, bytes_moved=0,
     outcomes={"set-default-layout dry-run": 1}, messages=(MessageRow(NOW - 60, f"FOUND {EVIL}"),),
     same=(SameFindingRow(0, NOW - 9000, 2),))
 ABOUT = answers.AboutAnswer(

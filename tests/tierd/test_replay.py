@@ -113,7 +113,7 @@ def test_json_has_the_promised_shape(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["replay", str(TAPES / "noisy-create-1m"), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     (finding,) = printed["findings"]
-    assert {"kind", "t", "aggressor", "victim", "targets", "directories", "evidence"} <= finding.keys()
+    assert {"kind", "since", "aggressor", "victim", "targets", "directories", "evidence"} <= finding.keys()
     (step,) = printed["plan"]
     assert {"action", "directory", "layout", "reason"} <= step.keys()
     assert step["layout"] == "-E 2M -c 1 -p flash -E -1 -c 1 -S 4M -p hdd"

@@ -229,13 +229,13 @@ def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:
     lines: list[str] = []
     chosen = [finding for finding in answer.findings if not job or job in {finding.aggressor, finding.victim}]
     for finding in chosen:
-        lines += [f"F{finding.id}  {finding.kind}: {finding.sentence}",
+        lines += [f"F{finding.finding}  {finding.kind}: {finding.sentence}",
                   *(f"    {line}" for line in user_lines(answer.users, aggressor=finding.aggressor,
                                                          victim=finding.victim)),
                   f"    targets: {', '.join(finding.targets) or 'not known'}"]
         if not finding.advice_only:
             lines.append(f"    directories: {first_names(finding.directories, 16) or 'not known'}")
-        lines += [f"    {evidence_text(name, value)}" for name, value in finding.numbers.items()]
+        lines += [f"    {evidence_text(name, value)}" for name, value in finding.evidence.items()]
         lines += [f"  {line}" for line in not_done_lines(finding.why_not)]
     if not answer.looked:
         return ["no findings yet: tierd needs two readings to compare"]
@@ -243,7 +243,7 @@ def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:
         return [f"no finding is about {quoted(job)} now, {count_of(len(answer.findings), 'finding')} about others; "
                 "earlier ones: tierctl report" if job else "no findings"]
     age = f"; last reading {duration_text(answer.age_seconds)} ago" if answer.age_seconds is not None else ""
-    return [*lines, f"details: tierctl explain F{chosen[0].id}{age}"]
+    return [*lines, f"details: tierctl explain F{chosen[0].finding}{age}"]
 
 
 def history_lines(answer: answers.HistoryAnswer, *, last: int, long: bool) -> list[str]:

@@ -55,9 +55,9 @@ def explanation(answer: answers.ExplainAnswer) -> list[str]:
     users = user_lines(answer.users, aggressor=case.aggressor, victim=case.victim)
     lines = [head, f"  {case.sentence}.", *(f"  {line}" for line in users)]
     lines += [f"  {text}." for text in [case.result_text] if text] + ["", *timeline(answer)]
-    if answer.evidence:
+    if case.evidence:
         lines += ["", "Evidence:"]
-        lines += [f"  {evidence_text(name, value)}" for name, value in answer.evidence.items()]
+        lines += [f"  {evidence_text(name, value)}" for name, value in case.evidence.items()]
     if case.targets:
         lines += ["", f"{'Target' if answer.ordered else 'Affected targets'}: {', '.join(case.targets)}."]
     if answer.ordered:
@@ -67,7 +67,7 @@ def explanation(answer: answers.ExplainAnswer) -> list[str]:
     elif case.aggressor and case.targets:
         lines += ["Directories of the aggressor: unknown; no changelog record names one."]
     lines += ["", *act_lines(answer), *repetition_lines(answer)]
-    return [*lines, *[line for piece in answer.advice for line in advice_item_lines(piece)]]
+    return [*lines, *[line for piece in case.advice for line in advice_item_lines(piece)]]
 
 
 def timeline(answer: answers.ExplainAnswer) -> list[str]:
@@ -138,7 +138,7 @@ def advice_lines(answer: answers.FindingsAnswer) -> list[str]:
     lines: list[str] = []
     for finding in answer.findings:
         about = f" ({quoted(finding.subject)})" if finding.subject else ""
-        lines += [f"F{finding.id}  {finding.kind}{about}: {finding.sentence}."]
+        lines += [f"F{finding.finding}  {finding.kind}{about}: {finding.sentence}."]
         lines += [line for piece in finding.advice for line in advice_item_lines(piece)]
         lines += [f"  {line}" for line in not_done_lines(finding.why_not)]
     if lines:
@@ -160,11 +160,11 @@ def plan_lines(answer: answers.PlanAnswer) -> list[str]:
     lines = [headline(state), *fault_lines(state)]
     if not answer.plans:
         return [*lines, "no findings that tierd acts on; tierctl advise lists changes to make by hand"]
-    cases: Mapping[int | None, answers.Case] = {case.finding: case for case in state.cases if case.state}
+    cases: Mapping[int, answers.Case] = {case.finding: case for case in state.cases if case.state}
     for plan in answer.plans:
         finding = plan.finding
-        lines += ["", f"F{finding.id}  {finding.kind}: {finding.sentence}"]
-        if (case := cases.get(plan.finding.id)) is not None:
+        lines += ["", f"F{finding.finding}  {finding.kind}: {finding.sentence}"]
+        if (case := cases.get(plan.finding.finding)) is not None:
             follows = "" if case.judged else ": only files that became eligible since then are added"
             lines.append(f"  acted on {time_text(case.acted_at)} ({case.state_text}){follows}")
         lines += step_lines(plan.actions, "  ")

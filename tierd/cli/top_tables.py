@@ -197,7 +197,7 @@ def head_now(answer: TopAnswer) -> list[Text]:
     parts.append(Text(f"last reading {time_text(answer.last_cycle)}, over {answer.seconds:.0f} s; "
                       f"{queue_line(answer)}, {bytes_text(answer.moved_bytes)} moved"))
     serious = [f for f in answer.findings if not f.advice_only]
-    parts += [Text(printable(f"F{f.id} {f.kind}: {f.sentence}"), "red") for f in serious[:MAX_FINDINGS]]
+    parts += [Text(printable(f"{f.name} {f.kind}: {f.sentence}"), "red") for f in serious[:MAX_FINDINGS]]
     if not serious:
         parts.append(Text(quiet_text(answer), "green"))
     if answer.advice:

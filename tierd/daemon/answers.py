@@ -47,36 +47,6 @@ class RefusalAnswer(Struct, frozen=True):
     """Empty where nothing would."""
 
 
-class FindingAnswer(Struct, frozen=True, kw_only=True, rename={"time": "t"}):
-    """A finding that holds."""
-
-    id: int | None = None
-    """Number in the journal."""
-    kind: str
-    time: float
-    """Epoch seconds."""
-    aggressor: str
-    victim: str
-    targets: tuple[str, ...]
-    directories: tuple[str, ...]
-    advice_only: bool
-    subject: str
-    advice: tuple[Advice, ...]
-    evidence: Mapping[str, float | str | None]
-    """The numbers, and the sentence about them. An infinite number is None."""
-    why_not: tuple[RefusalAnswer, ...] = ()
-    """Of a noisy neighbour: why nothing, or no more, is done."""
-
-    @property
-    def sentence(self) -> str:
-        return str(self.evidence.get("sentence", ""))
-
-    @property
-    def numbers(self) -> dict[str, float | None]:
-        return {name: None if value is None else float(value) for name, value in self.evidence.items()
-                if name != "sentence"}
-
-
 class ActionAnswer(Struct, frozen=True, kw_only=True):
     """A planned act."""
 
@@ -203,6 +173,10 @@ class Case(Struct, frozen=True, kw_only=True):
     acted_at: float | None = None
     """When the first default layout was set, or the first file was moved."""
     judged_at: float | None = None
+    advice_only: bool = False
+    advice: tuple[Advice, ...] = ()
+    evidence: Mapping[str, float | None] = {}
+    """Numbers by name, None for infinity."""
     defaults: tuple[DefaultLayoutRow, ...] = ()
     """Default layouts in force."""
     waiting_defaults: int = 0
@@ -493,7 +467,8 @@ class JobRow(Struct, frozen=True, kw_only=True):
 class TopAnswer(StatusAnswer, frozen=True, kw_only=True):
     """``tierctl top``."""
 
-    findings: tuple[FindingAnswer, ...]
+    findings: tuple[Case, ...]
+    """Those that hold."""
     seconds: float
     """Length of the window. 0 before the first."""
     targets: tuple[TargetRow, ...]
@@ -583,7 +558,7 @@ class AboutAnswer(Struct, frozen=True, kw_only=True):
 class FindingsAnswer(Struct, frozen=True):
     """``tierctl findings`` and ``tierctl advise``."""
 
-    findings: tuple[FindingAnswer, ...]
+    findings: tuple[Case, ...]
     looked: bool
     """Whether two readings were compared."""
     users: Mapping[str, str] = {}
@@ -603,7 +578,7 @@ class HistoryAnswer(Struct, frozen=True, kw_only=True):
 class PlannedAnswer(Struct, frozen=True, kw_only=True):
     """What would be done about a finding."""
 
-    finding: FindingAnswer
+    finding: Case
     actions: tuple[ActionAnswer, ...]
     recommended: tuple[ActionAnswer, ...]
     """Acts that the mode excludes."""
@@ -621,11 +596,8 @@ class ExplainAnswer(Struct, frozen=True, kw_only=True, rename={"messages": "told
     """``tierctl explain``."""
 
     case: Case
-    evidence: Mapping[str, float | None]
-    """Numbers by name, None for infinity."""
     ordered: bool
     """Whether it is an order and no finding."""
-    advice: tuple[Advice, ...]
     acts: tuple[ActAnswer, ...]
     all_acts: int
     bytes_moved: int

@@ -29,7 +29,6 @@ from tierd.daemon.users import UserNames
 from tierd.decide.plans import Plan
 from tierd.loads import Loads
 from tierd.model import Finding, Window
-from tierd.policies.registry import has_victim
 from tierd.rates import Rates, mean_rates
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
@@ -218,11 +217,10 @@ class ReadingRequests:
     def _findings(self, *, advice: bool = False) -> answers.FindingsAnswer:
         """The findings that hold; with ``advice``, only those about which tierd advises and does nothing."""
         view = self.snapshot
-        chosen = {number: f for number, f in view.findings.items() if f.advice_only or not advice}
-        sentences = {case.key: case.sentence for case in view.cases if case.active}
-        found = tuple(status.finding_answer(f, number, self._why_not(f.key) if has_victim(f) else (),
-                                     sentences.get(f.key, "")) for number, f in chosen.items())
-        return answers.FindingsAnswer(found, bool(view.windows), self.users(status.jobs_of(chosen.values())),
+        chosen = [number for number, f in view.findings.items() if f.advice_only or not advice]
+        known = self.known_cases() if chosen else {}
+        found = tuple(known[number] for number in chosen if number in known)
+        return answers.FindingsAnswer(found, bool(view.windows), self.users(status.jobs_of(found)),
                                       max(0.0, self._clock.now() - view.window.end) if view.windows else None)
 
     def _movers(self) -> answers.MoversAnswer:
@@ -308,7 +306,7 @@ class ReadingRequests:
         case = self._measured(self.known_cases().get(number) or status.cases_of([row], {}, journal)[0])
         ordered, sums = now.kind in ORDER_KINDS, journal.sums_of_finding(number)
         return answers.ExplainAnswer(
-            case=case, evidence=now.evidence.numbers(), ordered=ordered, advice=now.advice,
+            case=case, ordered=ordered,
             acts=tuple(map(status.act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
             all_acts=sums["all_acts"], bytes_moved=sums["bytes_moved"], outcomes=sums["outcomes"],
             messages=(MessageRow(row[1].time, "ordered" if ordered else f"FOUND {now.kind}"),
@@ -529,7 +527,7 @@ class Previews:
     def _make(self) -> tuple[answers.PlannedAnswer, ...]:
         return tuple(
             answers.PlannedAnswer(
-                finding=status.finding_answer(finding, number or None),
+                finding=status.found_case(finding, number, active=True),
                 actions=tuple(map(status.action_answer, plan.actions)),
                 recommended=tuple(map(status.action_answer, plan.recommended)),
                 refusals=tuple(map(str, plan.refusals)))

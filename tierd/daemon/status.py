@@ -196,6 +196,7 @@ def found_case(finding: Finding, number: int, *, active: bool) -> Case:
     return Case.of(
         finding, finding=number, active=active, since=finding.time, onset=numbers.get("aggressor_came_at") or None,
         sentence=finding_sentence(finding, active=active),
+        evidence={name: round(value, 6) for name, value in numbers.items()},
         directories=finding.directories[:MAX_LISTED], usual=numbers.get("victim_usual_bytes_per_second"),
         contended=numbers.get("victim_bytes_per_second"), loss_low=numbers.get("loss_low"),
         loss_high=numbers.get("loss_high"))
@@ -319,15 +320,6 @@ def device_time_rows(times: Times) -> tuple[TargetTimeRow, ...]:
     """The busiest targets, and the jobs that take most of their service time."""
     busiest = nlargest(TARGETS_SHOWN, times.values(), key=lambda time: time.utilisation)
     return tuple(time_row(time.target, [time]) for time in busiest)
-
-
-def finding_answer(finding: Finding, number: int | None = None, why_not: Sequence[Refusal] = (),
-                   sentence: str = "") -> answers.FindingAnswer:
-    """A finding, its number in the journal if it has one, why not more is done, and the sentence of its case."""
-    return answers.FindingAnswer.of(
-        finding, id=number, why_not=tuple(map(refusal_answer, why_not)),
-        evidence={"sentence": sentence or finding.sentence,
-                  **{name: round(value, 6) for name, value in finding.evidence.numbers().items()}})
 
 
 def action_answer(action: Action) -> answers.ActionAnswer:

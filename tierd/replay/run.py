@@ -14,7 +14,7 @@ from lustre.parameters import Tree
 from tierd.cli.explain import advice_item_lines, step_lines
 from tierd.config.settings import Settings
 from tierd.daemon.answers import to_json
-from tierd.daemon.status import action_answer, finding_answer
+from tierd.daemon.status import action_answer, found_case
 from tierd.detect import attribution
 from tierd.engine import Engine
 from tierd.model import Action, Facts, Finding, TargetFill
@@ -127,10 +127,10 @@ def as_json(report: Report) -> str:
     return json_text({
         "tape": report.tape.name,
         "fsname": report.tape.fsname,
-        "findings": [to_json(finding_answer(f)) for f in report.findings],
+        "findings": [to_json(found_case(f, 0, active=True)) for f in report.findings],
         "plan": [to_json(action_answer(a)) for a in report.plan],
         "refusals": list(report.refusals),
-        "advice": [to_json(finding_answer(f)) for f in report.advice],
+        "advice": [to_json(found_case(f, 0, active=True)) for f in report.advice],
     }, indent=1)
 
 

@@ -16,10 +16,10 @@ from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import MAX_REASONS, OTHER_REASONS, CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.cli.control import finding_lines
-from tierd.daemon.answers import Case, FindingAnswer, FindingsAnswer, TargetTimeRow, to_json
+from tierd.daemon.answers import Case, FindingsAnswer, TargetTimeRow, to_json
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
-from tierd.daemon.status import all_cases, finding_answer, mean_time, throughput_of, with_measurements
+from tierd.daemon.status import all_cases, found_case, mean_time, throughput_of, with_measurements
 from tierd.detect.costs import DeviceCosts
 from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Finding, JobLoad, SlowdownEvidence, Window
@@ -129,9 +129,9 @@ def test_no_json_has_an_infinite_number(tmp_path: Path) -> None:
                                 slowdown=float("inf"), loss_low=0.9, loss_high=1.0, loss_probability=1.0,
                                 carrier=Carrier.ARRIVAL)
     finding = replace(FINDING, kind="shared-bandwidth", evidence=evidence)
-    said = json.loads(json.dumps(to_json(finding_answer(finding, 1)), allow_nan=False))
+    said = json.loads(json.dumps(to_json(found_case(finding, 1, active=True)), allow_nan=False))
     assert said["evidence"]["slowdown"] is None
-    shown = FindingsAnswer((FindingAnswer.from_json(said),), looked=True)
+    shown = FindingsAnswer((Case.from_json(said),), looked=True)
     assert "    slowdown: infinite" in finding_lines(shown)
     journal = Journal(tmp_path / "journal.sqlite")
     row = JournalReader(tmp_path / "journal.sqlite").finding(journal.add_finding(finding))

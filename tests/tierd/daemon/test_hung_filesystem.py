@@ -121,7 +121,7 @@ def test_a_plan_is_waited_for_a_while() -> None:
     for words in ("Input/output error", "KeyError"):
         with pytest.raises(NoAnswerError, match=f"no plan could be made: {words}"):
             previews()
-    assert [planned.finding.id for planned in previews()] == [7]
+    assert [planned.finding.finding for planned in previews()] == [7]
 
 
 def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

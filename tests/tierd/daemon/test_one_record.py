@@ -117,13 +117,13 @@ def in_cards(site: Site, record: Case, name: str) -> None:
 
 def in_findings(site: Site, record: Case, explanation: str) -> None:
     answer = FindingsAnswer.from_json(site.ask("findings"))
-    found = [each for each in answer.findings if each.id == record.finding]
+    found = [each for each in answer.findings if each.finding == record.finding]
     assert bool(found) == record.active
     numbers = {"victim_usual_bytes_per_second": record.usual, "victim_bytes_per_second": record.contended,
                "loss_low": record.loss_low, "loss_high": record.loss_high}
     for finding in found:
-        assert (finding.time, finding.targets, finding.sentence) == (record.since, record.targets, record.sentence)
-        assert {key: finding.numbers[key] for key in numbers} == {
+        assert (finding.since, finding.targets, finding.sentence) == (record.since, record.targets, record.sentence)
+        assert {key: finding.evidence[key] for key in numbers} == {
             key: value and round(value, 6) for key, value in numbers.items()}
         assert f"{record.kind}: {record.sentence}" in "\n".join(finding_lines(answer))
     for key, value in numbers.items():

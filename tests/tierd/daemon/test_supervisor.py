@@ -147,13 +147,13 @@ def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
 def test_a_finding_that_holds_keeps_its_number_at_a_reload(
         site: Site, observing: Supervisor, tmp_path: Path, same_journal: bool) -> None:
     cycles(site, observing, 80)
-    assert [each["id"] for each in site.ask("findings")["findings"]] == [1]
+    assert [each["finding"] for each in site.ask("findings")["findings"]] == [1]
     journal = site.settings.act.journal if same_journal else str(tmp_path / "other.sqlite")
     (tmp_path / "tierd.toml").write_text(f"[act]\njournal = '{journal}'\nmode = 'full'\ndry_run = false\n")
     observing.reload()
     assert len(site.ask("findings")["findings"]) == same_journal, "before the next reading, too"
     cycles(site, observing, 90)
-    assert [each["id"] for each in site.ask("findings")["findings"]] == [1]
+    assert [each["finding"] for each in site.ask("findings")["findings"]] == [1]
     assert sum(words.startswith("FOUND noisy-neighbour") for words in site.said) == 2 - same_journal
     assert any(words.startswith("SET default layout") for words in site.said)
     observing.close()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.tierd.worlds import window
 from tierd.daemon.answers import to_json
-from tierd.daemon.status import finding_answer
+from tierd.daemon.status import found_case
 from tierd.detect.view import View
 from tierd.model import Evidence, Finding, OtherEvidence
 from tierd.policies.protocol import Common, ConfiguredPolicy, Policy
@@ -31,7 +31,7 @@ def test_a_policy_of_another_package_may_give_its_numbers_as_a_mapping() -> None
     (found,) = runner.run(View([window(1)]))
     assert found.evidence == OtherEvidence({"rain_share": 0.5})
     assert pickle.loads(pickle.dumps(found)) == found
-    assert to_json(finding_answer(found))["evidence"] == {"sentence": "it rains", "rain_share": 0.5}
+    assert to_json(found_case(found, 1, active=True))["evidence"] == {"rain_share": 0.5}
 
 
 @pytest.mark.parametrize(("changed", "words"), [
