@@ -148,7 +148,6 @@ def load_web(examined: Examined, config: Path | None) -> tuple[WebConfigFile | N
 
 def check(config: Path | None, *, online: bool) -> int:
     """Report every mistake and warning in the order of the lines; 1 if there is a mistake. The last line is OK."""
-    from tierd.cli.client import working  # noqa: PLC0415
     from tierd.config.files import merge  # noqa: PLC0415
     from tierd.config.load import examine  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.daemon import online_check  # noqa: PLC0415
@@ -157,8 +156,7 @@ def check(config: Path | None, *, online: bool) -> int:
     remarks, settings = list(examined.remarks), examined.settings
     if online and settings is not None and examined.files:
         values = merge(examined.files)
-        with working("asking the file system and the servers"):
-            found = list(online_check.online_contradictions(settings, values, online_check.this_node(settings)))
+        found = list(online_check.online_contradictions(settings, values, online_check.this_node(settings)))
         remarks += [examined.remark(each.location, each.sentence, fatal=each.fatal) for each in found]
     remarks += load_web(examined, config)[1]
     for remark in sorted(remarks):

@@ -12,8 +12,8 @@ DIRECTORY = "/proj/<b>\n\udcff'\""
 STATUS = answers.StatusAnswer(
     time=NOW, mode="full", scopes=(), dry_run=True, paused="", held="", draining="",
     faults={"changelog": "MDT0000: <gap> & loss"}, cases=(), advice=1, last_cycle=NOW - 2,
-    windows=40, least_windows=4, looking_since=NOW - 200, history_seconds=1800.0, cycles=40,
-    cycle_seconds=0.2, waiting_orders=0, waiting_moves=90, waiting_bytes=73_900_000, under_way_moves=2,
+    windows=40, least_windows=4, looking_since=NOW - 200, history_seconds=1800.0,
+    waiting_orders=0, waiting_moves=90, waiting_bytes=73_900_000, under_way_moves=2,
     waiting_defaults=1, waits_for="the limit of 4 files/s", moved_bytes=40_900_000,
     outcomes={"migrate done": 47, "migrate refused": 300, "set-default-layout done": 1},
     stalled=("no move has ended for 70 s",), device_time=(),

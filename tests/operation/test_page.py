@@ -193,5 +193,5 @@ def test_a_search_keeps_its_query(port: Port, browser: Browser) -> None:
                 "setTimeout(() => document.querySelector('form[role=search]').requestSubmit(), 0)")
     browser.wait_for("Page.loadEventFired")
     assert browser.run("document.getElementById('job').value") == EVIL
-    assert {"request": "history", "last": 100, "job": EVIL} in port.asked
+    assert {"request": "history", "last": 500, "job": EVIL} in port.asked
     assert browser.errors == []

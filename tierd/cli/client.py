@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import MAXYEAR, UTC, datetime, tzinfo
 
@@ -88,9 +88,8 @@ def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Js
     ``--json`` prints the answer as the daemon sent it. Errors go to standard error.
     """
     try:
-        with working(str(request["request"])) if request["request"] in SLOW else nullcontext():
-            found = ask(socket_of(chosen), request)
-            answer = understood(decode, found)
+        found = ask(socket_of(chosen), request)
+        answer = understood(decode, found)
     except ControlError as error:
         print(printable(str(error)), file=sys.stderr)
         return 1
@@ -156,22 +155,6 @@ def coloured(line: str) -> str:
     for pattern, code in COLOURS:
         line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line)
     return line
-
-
-SLOW = frozenset({"promote", "demote", "undo", "report", "plan"})
-"""Requests for which the daemon asks the file system, or reads much of the journal."""
-
-
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show a spinner on a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console  # noqa: PLC0415 -- only on terminals
-
-    with Console(stderr=True).status(f"{what} …"):
-        yield
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "Show the plan for active findings as lfs commands, with reasons and refusals. Changes and queues nothing.")
     report = client.add_command(
         commands, "report", "show findings, acts and their effect in a period", show_report,
-        "Print the findings of a period with their verdicts, from the journal. With --json, also its acts.")
+        "Print the findings of a period with their verdicts, from the journal. With --json, the last 500.")
     report.add_argument("--since", default="1d", metavar="WHEN", type=client.moment_option,
                         help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
     report.add_argument("--until", metavar="WHEN", type=client.moment_option,
@@ -93,7 +93,7 @@ def timeline(answer: answers.ExplainAnswer) -> list[str]:
     return lines
 
 
-OF_MOVES = frozenset({"QUEUED", "MOVED", "skipped"})
+OF_MOVES = frozenset({"QUEUED"})
 """First words of log lines that a finding may have many of: a run of one kind is one line."""
 
 

@@ -15,7 +15,6 @@ from lustre.fid import Fid
 from lustre.layout.model import Layout, explain
 from lustre.layout.setstripe import setstripe_arguments
 from lustre.layout.xattr import from_xattr
-from lustre.layout.yaml import to_yaml
 from tierd.text import printable, shell_word
 
 _HEX = re.compile(rb"(?:^|[=\s])0[xX]([0-9a-fA-F\s]+)\s*$")
@@ -30,9 +29,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     what.add_argument("path", nargs="?", type=Path, metavar="PATH", help="file or directory on a mounted Lustre")
     what.add_argument("--lov", type=Path, metavar="FILE",
                       help="read the value of lustre.lov or trusted.lov from this file, binary or hex")
-    form = layout.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print all fields as JSON")
-    form.add_argument("--yaml", action="store_true", help="print the format of lfs getstripe --yaml")
+    layout.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print all fields as JSON")
     layout.set_defaults(run=run)
 
 
@@ -50,12 +47,6 @@ def run(chosen: argparse.Namespace) -> int:
         return 1
     if chosen.json:
         print(json.dumps(dataclasses.asdict(layout), default=json_default, indent=1))
-    elif chosen.yaml:
-        text = to_yaml(layout)
-        if not text.replace("\n", "").isprintable():
-            print(printable(f"{source}: this layout cannot be written as YAML; use --json"), file=sys.stderr)
-            return 1
-        print(text, end="")
     else:
         print(layout_text(layout))
     return 0

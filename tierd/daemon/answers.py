@@ -1,7 +1,7 @@
 """The answers of the control socket, and their form in JSON.
 
-:func:`to_json` and :meth:`Struct.from_json` are the only code that knows the JSON. A key is the name of the field, or
-the name in ``rename``. JSON has no infinity and no NaN: such a number is null.
+:func:`to_json` and :meth:`Struct.from_json` are the only code that knows the JSON. A key is the name of the field. JSON
+has no infinity and no NaN: such a number is null.
 
 The module imports little: ``tierctl status`` must start quickly on a loaded node.
 """
@@ -341,9 +341,7 @@ class OperatingStateAnswer(ChangeAnswer, frozen=True, kw_only=True):
         return [f"{word.lower()}: {why}", *more.get(word, [])] if word else ["running"]
 
 
-class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
-        "moves_to_requeue": "left_over_moves", "moves_not_persisted": "not_kept_moves",
-        "not_requeued": "not_taken_up"}):
+class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True):
     """``tierctl status``, and a part of ``tierctl top``."""
 
     time: float
@@ -365,8 +363,6 @@ class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
     """Whether too little is known to conclude that no stream is slowed."""
     device_time: tuple[TargetTimeRow, ...] = ()
     """The busiest targets."""
-    cycles: int
-    cycle_seconds: float
     waiting_orders: int
     under_way_moves: int
     waiting_defaults: int
@@ -592,7 +588,7 @@ class PlanAnswer(Struct, frozen=True):
     status: StatusAnswer
 
 
-class ExplainAnswer(Struct, frozen=True, kw_only=True, rename={"messages": "told"}):
+class ExplainAnswer(Struct, frozen=True, kw_only=True):
     """``tierctl explain``."""
 
     case: Case
@@ -864,8 +860,6 @@ class MoverAnswer(Struct, frozen=True, kw_only=True):
     under_way: int
     results: Mapping[str, int]
     copied_bytes: int
-    redelivered: int = 0
-    refused: int = 0
 
 
 class StandbyRow(Struct, frozen=True, kw_only=True):
@@ -935,10 +929,7 @@ class ReportAnswer(Struct, frozen=True, kw_only=True):
     verdicts: Mapping[str, int]
     recorded_since: float | None = None
     """When the first record of the period begins; None without any."""
-    complete_since: float | None = None
     cases: tuple[Case, ...]
     """Findings and orders of the period, without curves."""
-    acts: tuple[ActAnswer, ...]
-    default_layouts: tuple[ActAnswer, ...]
     status: StatusAnswer
     users: Mapping[str, str] = {}

@@ -117,7 +117,8 @@ class Judge:
             if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS} or judgement.is_slower:
                 if not case.moves_held and waits:
                     case.moves_held = True
-                    self._log.of_number(case.number, [log.remeasured_sentence(finding, judgement)])
+                    self._log.of_number(case.number, [
+                        f"no gain for {finding.victim} beside the moves: the others wait while the effect is measured"])
                 judgement = alone
             elif alone.verdict != Verdict.TOO_EARLY or (judgement.verdict == Verdict.HELPED and now < latest):
                 judgement = alone

@@ -25,17 +25,7 @@ from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_
 from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = PLACES_NAMED = 16
-NOT_MOVED = {Outcome.REFUSED, Outcome.FAILED, Outcome.GAVE_WAY, Outcome.DOUBTFUL, Outcome.ALREADY}
-
-
-def planned_sentence(defaults: Sequence[Action], moves: Sequence[Action]) -> str:
-    places = first_names(action.directory for action in defaults)
-    layouts = {explain(action.layout) for action in defaults}
-    layout = layouts.pop() if len(layouts) == 1 else "a flash component that holds their files"
-    then = (f"; then move {count_of(len(moves), 'existing file')}, {bytes_text(sum(a.size_bytes for a in moves))}"
-            if moves else "")
-    return (f"PLAN: set the default layout of {count_of(len(defaults), 'directory', 'directories')}, most active first "
-            f"({places}), to {layout}{then}")
+NOT_MOVED = {Outcome.REFUSED, Outcome.FAILED, Outcome.GAVE_WAY, Outcome.DOUBTFUL, Outcome.ALREADY, Outcome.GONE}
 
 
 def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
@@ -97,24 +87,14 @@ def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[
         pools = sorted({"the MDT" if first.on_mdt else first.pool or "other targets"
                         for first in (destination(o.action.layout) for o in went)})
         yield f"{verb} {names} to {', '.join(pools)}; {waiting} queued"
-    gone = sum(o.result == Outcome.GONE for o in outcomes)
-    if gone:
-        why = "it no longer exists" if gone == 1 else "they no longer exist"
-        yield f"skipped {count_of(gone, 'queued file')}: {why}"
-    already = sum(o.result == Outcome.ALREADY and not o.entry for o in outcomes)
-    if already:
-        yield f"skipped {count_of(already, 'queued file')}: already in the wanted layout"
-    left = Counter(o.detail for o in outcomes if o.result in NOT_MOVED and o.detail)
+    left = Counter(why_not_moved(o) for o in outcomes if o.result in NOT_MOVED)
     for detail, count in left.items():
-        example = next(o.action.path for o in outcomes if o.detail == detail)
+        example = next(o.action.path for o in outcomes if o.result in NOT_MOVED and why_not_moved(o) == detail)
         yield f"not moved: {quoted(example)}{f' and {count - 1} more' if count > 1 else ''}: {detail}"
 
 
-def remeasured_sentence(finding: Finding, judgement: Judgement) -> str:
-    """Moves are held because the victim gained nothing while files were moved."""
-    return (f"no gain for {finding.victim} while files are moved ({rate_text(judgement.after)}, "
-            f"{rate_text(judgement.contended)} before the act): the remaining moves wait while "
-            "the effect is measured without them")
+def why_not_moved(outcome: CompletedAct) -> str:
+    return outcome.detail or {Outcome.GONE: "it no longer exists"}.get(outcome.result, "already in the wanted layout")
 
 
 def throughput_text(finding: Finding, judgement: Judgement) -> str:

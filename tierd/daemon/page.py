@@ -36,8 +36,8 @@ RANGES = {"1h": 3600, "6h": 6 * 3600, "1d": 86400, "7d": 7 * 86400, "30d": 30 * 
 """Ranges of charts in seconds, by their words."""
 LISTED_BY = "search", "sort"
 LONGEST_TEXT = 1024
-HISTORY_ROWS, MAX_HISTORY_ROWS = 100, 2000
-HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since", "last")
+HISTORY_ROWS = 500
+HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since")
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 NAMED = re.compile(r"/(?:case/(?=F)|order/(?=[DO]))([FDO][0-9]{1,17})")
 """Paths of a finding or an order."""
@@ -143,8 +143,7 @@ class Pages:
             found = answers.HistoryAnswer.from_json(self._ask({"request": "history", **wanted}))
         except ValueError as error:
             raise self._wrong(400, str(error), "/history", "the whole history", viewer) from error
-        return self._render("history.html", viewer, history=found, query=query, limit=wanted["last"],
-                            most=MAX_HISTORY_ROWS)
+        return self._render("history.html", viewer, history=found, query=query, limit=HISTORY_ROWS)
 
     def _case(self, name: str, viewer: Viewer) -> str:
         """A finding, or an order."""
@@ -190,10 +189,6 @@ def search_of(query: Mapping[str, str]) -> dict[str, object]:
         except ValueError:
             raise ValueError(f"{since!r} is not a time; write 2026-11-20 or 2026-11-20T08:00, in UTC") from None
         wanted["since"] = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    if last := query.get("last", ""):
-        if not (last.isascii() and last.isdigit() and 0 < int(last[:9]) <= MAX_HISTORY_ROWS and len(last) < 9):
-            raise ValueError(f"the number of acts is between 1 and {MAX_HISTORY_ROWS}, not {last!r}")
-        wanted["last"] = int(last)
     return wanted
 
 

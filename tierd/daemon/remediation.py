@@ -544,8 +544,6 @@ class Remediations:
     def _submit(self, case: Remediation, actions: Sequence[Action]) -> None:
         defaults = [a for a in actions if a.kind in DEFAULT_KINDS]
         moves = [a for a in actions if a.kind == ActKind.MIGRATE and a.path not in case.tried]
-        if len(defaults) > 1:
-            self._log.of_number(case.number, [log.planned_sentence(defaults, moves)])
         if defaults:
             case.tried.update(a.directory for a in defaults)
             if case.state is State.JUDGING:

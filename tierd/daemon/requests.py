@@ -125,7 +125,7 @@ def handled(requests: Mapping[str, Handler], request: Request) -> Struct:
 
 
 MAX_REPORTED = 500
-"""Limit on listed findings, and on listed acts, in a report. The report gives the number of all."""
+"""Limit on the findings in a report. The report gives the number of all."""
 MAX_HISTORY = 10_000
 """Limit on the acts in one answer to ``history``."""
 MAX_EXPLAINED_ACTS = 20
@@ -272,8 +272,6 @@ class ReadingRequests:
             history_seconds=settings.history_seconds,
             learning=is_learning(view.windows, view.device_time),
             device_time=status.device_time_rows(view.device_time),
-            cycles=self._daemon.counters.cycles,
-            cycle_seconds=self._daemon.counters.cycle_seconds,
             waiting_orders=self._waiting_orders(),
             under_way_moves=gate.under_way,
             waiting_defaults=len(gate.default_layouts),
@@ -348,11 +346,7 @@ class ReadingRequests:
         return answers.ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums_of_period(since, until),
             recorded_since=None if first is None else first.time - first.seconds,
-            complete_since=reader.complete_since(), cases=cases,
-            acts=tuple(map(status.act_answer, reader.acts_between(since, until, MAX_REPORTED))),
-            default_layouts=tuple(map(status.act_answer, reader.acts_between(
-                since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT))),
-            status=self.status(), users=self.users(status.jobs_of(cases)))
+            cases=cases, status=self.status(), users=self.users(status.jobs_of(cases)))
 
     def _drains(self, request: Request) -> answers.DrainsAnswer:
         """All drains, or that of one target."""

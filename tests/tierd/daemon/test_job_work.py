@@ -15,7 +15,7 @@ from tests.tierd.site import READ_AGAIN, altered
 from tests.tierd.worlds import noise
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.settings import Settings
-from tierd.daemon.log import judged_sentence, remeasured_sentence
+from tierd.daemon.log import judged_sentence
 from tierd.daemon.observe import work_in
 from tierd.daemon.status import snapshot_of
 from tierd.model import Action, Evidence, Finding, JobLoad, NamespaceLoad, Window
@@ -259,5 +259,3 @@ def test_rates_of_a_verdict_are_scaled_and_have_units() -> None:
     numbers = ("stream.2: 177 GB/s without the neighbour, 44.0 MB/s with it, 133 GB/s after the act; "
                "75% of the loss regained (60% to 90%)")
     assert judged_sentence(FINDING, measured) == f"KEPT: it helped. {numbers}"
-    held = remeasured_sentence(FINDING, Judgement(Verdict.DID_NOT_HELP, 176.8e9, 44e6, 46e6))
-    assert "(46.0 MB/s, 44.0 MB/s before the act)" in held

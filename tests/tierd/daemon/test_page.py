@@ -165,7 +165,7 @@ def test_a_case_page_says_how_many_acts_it_omits(port: Port) -> None:
 def test_a_search_is_passed_on(port: Port) -> None:
     port.request("/history?" + urlencode({"path": "/a b", "outcome": "done", "since": "2026-11-20", "act": "migrate"}))
     (asked,) = [asked for asked in port.asked if asked["request"] == "history"]
-    assert asked == {"request": "history", "last": 100, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0,
+    assert asked == {"request": "history", "last": 500, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0,
                      "act": "migrate"}
 
 

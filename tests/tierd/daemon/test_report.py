@@ -47,7 +47,7 @@ def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp
     number = journal.add_finding(Finding("request", 1.0, "root", "", (), "root asked for it", Evidence()))
     layout = Layout((Component(pool="flash"),), composite=False)
     default = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "", ("request", "root", ""), directory="/d")
-    first = journal.intend(default, number, None, 1.0, False)
+    journal.intend(default, number, None, 1.0, False)
     for second in range(2, 1203):
         at = float(second)
         move = Action(ActKind.MIGRATE, layout, "", ("", "", ""), path="/f", size_bytes=10)
@@ -55,10 +55,6 @@ def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp
         journal.end(act, Outcome.DONE if second % 2 else Outcome.FAILED, "", at)
         journal.add_finding(Finding("submission", at, "rbh", "", (), "rbh hands over", Evidence()))
     reader = JournalReader(tmp_path / "journal.sqlite")
-    assert first == 1
-    acts = reader.acts_between(0.0, 1000.0, 500)
-    assert (len(acts), acts[0].intended_at, acts[-1].intended_at) == (500, 501.0, 1000.0)
-    assert [act.id for act in reader.acts_between(0.0, 1e9, 500, ActKind.SET_DEFAULT_LAYOUT)] == [1]
     found = reader.findings_between(0.0, 1e9, 500)
     assert (len(found), found[-1][1].time) == (500, 1202.0)
     assert reader.sums_of_period(2.0, 1001.0) == {
@@ -85,8 +81,7 @@ def test_page_and_tierctl_show_the_moves_of_a_case(reading: Site) -> None:
 
 def test_what_cannot_be_searched_is_an_error_and_not_ignored(port: Port) -> None:
     for query, words in (("kind=migrate", "the history is not filtered by &#39;kind&#39;, but by path, job, case"),
-                         ("since=yesterday", "is not a time"), ("last=0", "between 1 and 2000"),
-                         ("last=99999", "between 1 and 2000"), ("last=x", "between 1 and 2000")):
+                         ("since=yesterday", "is not a time"), ("last=5", "is not filtered by &#39;last&#39;")):
         status, body, _ = port.request(f"/history?{query}")
         assert (status, words in body) == (400, True), (query, body)
     assert not [asked for asked in port.asked if asked["request"] == "history"]

@@ -111,7 +111,7 @@ def late(site: Site) -> None:
 
 @pytest.mark.parametrize(("change", "logged", "history"), [
     (other_file, "not moved: /proj/keep/a: another file has this name now", "another file has this name now"),
-    (no_file, "skipped 1 queued file: it no longer exists", "no acts yet")])
+    (no_file, "not moved: /proj/keep/a: it no longer exists", "no acts yet")])
 def test_a_file_is_examined_when_its_turn_comes(
         site: Site, change: Callable[[Site], None], logged: str, history: str) -> None:
     waiting(site, "/proj/keep/a")

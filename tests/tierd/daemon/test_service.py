@@ -163,5 +163,3 @@ def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site)
     assert ended[-1].startswith("the journal begins ")
     assert sum(" migrate " in line and "/proj/600" in line for line in ended) == 1
     assert not any("/proj/599" in line for line in ended)
-    answer = site.ask("report", since=old - 86400, until=now + 3600)
-    assert answer["complete_since"] > old

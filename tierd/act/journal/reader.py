@@ -82,11 +82,6 @@ class JournalReader:
     def acts_of(self, finding: int, count: int) -> list[Entry]:
         return self._entries("WHERE finding = ? ORDER BY id LIMIT ?", finding, count)[::-1]
 
-    def acts_between(self, since: float, until: float, most: int, kind: ActKind | None = None) -> list[Entry]:
-        """The last acts of a period, oldest first, of one kind if it is given."""
-        return self._entries("WHERE intended_at BETWEEN ? AND ? AND kind LIKE ? ORDER BY intended_at DESC, id DESC "
-                             "LIMIT ?", since, until, kind or "%", most)
-
     def complete_since(self) -> float | None:
         """Time from which the journal has every act: older ones were removed, or there are none. None if it is empty.
         Acts in force are there though they are older.

@@ -81,10 +81,10 @@ def test_earlier_work_continues(tmp_path: Path) -> None:
         assert phases == ["empty", "previewed"]
         assert [each["state"] for each in site.ask("stage-state", job="17")["stagings"]] != ["moving"]
         status = site.ask("status")
-        assert (status["waiting_moves"], status["waiting_orders"], status["left_over_moves"]) == (0, 0, 0)
+        assert (status["waiting_moves"], status["waiting_orders"], status["moves_to_requeue"]) == (0, 0, 0)
         assert [(each["place"], each["outcome"]) for each in site.ask("history")["entries"][2:]] == [
             ("/proj/c", "done"), (ODD, "refused")]
-        assert status["not_taken_up"] == {"the drain looks for its files again": 1}
+        assert status["not_requeued"] == {"the drain looks for its files again": 1}
         assert site.sql("SELECT count(*) FROM actions WHERE outcome IN ('under way', 'undoing')") == [(0,)]
     finally:
         site.service.close()
