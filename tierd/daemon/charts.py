@@ -92,27 +92,21 @@ def round_up(value: float) -> float:
     return next(float(f"{power * step:g}") for step in (1, 2, 2.5, 5, 10) if power * step >= value)
 
 
-_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172_800, 432_000)
-_TIMES, _LONG_TIMES = 6, 4
-"""Times on a chart, at most, and those with seconds: they fit a phone."""
+TIMES = 3
+"""Parts of the time of a chart, each with its begin and end: they fit a phone."""
 
 
-def round_times(begin: float, end: float) -> list[tuple[float, str]]:
-    """Round times with their names, in UTC; a day begins with its date.
+def times_of(axes: Axes) -> tuple[Mark, ...]:
+    """Times with their names, in UTC.
 
-    >>> [name for _, name in round_times(1_795_000_000, 1_795_000_000 + 3600)]
-    ['11:10', '11:20', '11:30', '11:40', '11:50', '12:00']
-    >>> [name for _, name in round_times(1_795_000_000, 1_795_000_000 + 86400)]
-    ['12:00', '18:00', 'Nov 19', '06:00']
+    >>> [mark.name for mark in times_of(Axes(1_795_000_000.0, 1_795_003_600.0, 1.0))]
+    ['11:06', '11:26', '11:46', '12:06']
     """
-    step = next((each for each in _STEPS if (end - begin) / each <= (_TIMES if each >= 60 else _LONG_TIMES)),
-                10 * _STEPS[-1])
-    found = []
-    for number in range(ceil(begin / step), int(end // step) + 1):
-        time = datetime.fromtimestamp(number * step, UTC)
-        form = "%b %d" if (time.hour, time.minute, time.second) == (0, 0, 0) else "%H:%M" if step >= 60 else "%H:%M:%S"
-        found.append((float(number * step), time.strftime(form)))
-    return found
+    span = axes.end - axes.begin
+    form = "%H:%M:%S" if span < 600 else "%H:%M" if span <= 86400 else "%b %d, %H:%M"
+    return tuple(Mark(round(100 * part / TIMES, 2),
+                      datetime.fromtimestamp(axes.begin + span * part / TIMES, UTC).strftime(form))
+                 for part in range(TIMES + 1))
 
 
 def value_text(value: float, unit: str) -> str:
@@ -144,7 +138,7 @@ def drawn(points: Points, names: Sequence[tuple[str, str]], unit: str, axes: Axe
                                   for point in points]}, separators=(",", ":"))
     return Chart(tuple(curves), axes.begin, axes.end, data=data,
                  scale=tuple(Mark(axes.y(value), value_text(value, unit)) for value in axes.steps),
-                 times=tuple(Mark(axes.x(time), name) for time, name in round_times(axes.begin, axes.end)))
+                 times=times_of(axes))
 
 
 # Of a job or target

@@ -379,21 +379,16 @@ def socket_options(path: str) -> str:
 
 def cycle_sentence(view: StatusSnapshot, daemon: Daemon) -> str:
     """Summary of one cycle: load, findings, queue and what holds acts back."""
-    gate, state = daemon.parts.gate, daemon.parts.gate.operating_state
-    if not view.windows:
-        seen = "first reading; findings need a second one"
-    else:
+    gate = daemon.parts.gate
+    parts = ["first reading; findings need a second one"]
+    if view.windows:
         targets, jobs = len({target for target, _ in view.window.loads}), len(view.window.jobs)
-        advice = sum(f.advice_only for f in view.findings.values())
-        seen = f"{count_of(jobs, 'job')} on {count_of(targets, 'target')}, "
-        seen += count_of(len(view.findings) - advice, "finding") + (f", {advice} advice" if advice else "")
-    open_cases = sum(case.state in OPEN for case in view.cases)
-    parts = [seen, f"{daemon.counters.cycle_seconds:.1f} s"] if view.windows else [seen]
-    if open_cases:
-        parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")
+        found = sum(not f.advice_only for f in view.findings.values())
+        parts = [f"{count_of(jobs, 'job')} on {count_of(targets, 'target')}, {count_of(found, 'finding')}",
+                 f"{daemon.counters.cycle_seconds:.1f} s"]
     if gate.waiting:
         parts.append(f"{count_of(gate.waiting, 'move')} queued")
-    if held := state.new_work_refusal:
+    if held := gate.operating_state.new_work_refusal:
         parts.append(f"no new acts: {held}")
     if daemon.faults:  # each was logged in full when it began
         parts.append(f"problems: {', '.join(daemon.faults)}")
