@@ -10,7 +10,7 @@ STREAM = "s.1"
 EVIL = "<script>alert(1)</script>.2"
 DIRECTORY = "/proj/<b>\n\udcff'\""
 STATUS = answers.StatusAnswer(
-    time=NOW, mode="full", scopes=(), dry_run=True, paused="", held="", draining="",
+    time=NOW, mode="full", scopes={}, dry_run=True, paused="", held="", draining="",
     faults={"changelog": "MDT0000: <gap> & loss"}, cases=(), advice=1, last_cycle=NOW - 2,
     windows=40, least_windows=4, looking_since=NOW - 200, history_seconds=1800.0,
     waiting_orders=0, waiting_moves=90, waiting_bytes=73_900_000, under_way_moves=2,
@@ -52,7 +52,7 @@ OVERVIEW = answers.OverviewAnswer.of(
     all_jobs=5000, users={STREAM: "alice (1)"},
     pools=(answers.PoolRow("flash", 2, 2 * 10**12, 10**12, 1.0, 2.0, 3.0, None),
            answers.PoolRow("hdd", 4, 8 * 10**12, 6 * 10**12, 1.0, 59e6, 3.0, 0.93)),
-    reasons=(answers.ReasonRow("refused", "has # hard links", 300),))
+    reasons={"refused: has # hard links": 300})
 ACT = answers.ActAnswer(1, NOW - 50, "set-default-layout", "/proj/a\nb", 0, "dry-run", "", None, "first 1M on flash",
                 "new files of noise.2 then leave the disks of s.1")
 HISTORY = answers.HistoryAnswer(entries=(ACT,), complete_since=NOW - 9000)

@@ -16,8 +16,6 @@ from tierd.cli.client import positive, time_text, user_lines
 from tierd.daemon import answers
 from tierd.text import bytes_text, count_of, duration_text, evidence_text, first_names, percent, quoted, table
 
-BUSY_SECONDS = 10.0
-"""``tierctl status`` shows an activity after this time."""
 OUTCOMES = tuple(outcome.value for outcome in Outcome)
 ACTS = tuple(kind.value for kind in ActKind)
 FILTERS = "last", "outcome", "act", "path", "job", "case", "since"
@@ -119,15 +117,11 @@ def status_lines(answer: answers.StatusAnswer | answers.StandbyAnswer) -> list[s
         leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "no leader"
         return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {why}" for why in answer.faults.values()),
                 f"{copy_text(answer)} (message {answer.position})"]
-    lines = [headline(answer), *(f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes),
+    lines = [headline(answer), *(f"  in {quoted(path)}: mode {mode}" for path, mode in answer.scopes.items()),
              *fault_lines(answer), *(f"source {source.name}: {source.state}" for source in answer.sources)]
     age = f", {duration_text(answer.time - answer.last_cycle)} ago" if answer.last_cycle else ""
     lines.append(f"last reading {time_text(answer.last_cycle)}{age}")
-    for activity in answer.activities:
-        if activity.under_way_seconds > BUSY_SECONDS:
-            what = activity.waits_for
-            lines.append(f"{activity.doing} has taken {duration_text(activity.under_way_seconds)} so far"
-                         f"{what and ': '}{what}")
+    lines += answer.busy
     lines += [f"STALLED: {words}" for words in answer.stalled]
     if answer.windows < answer.least_windows:
         lines.append(f"learning: {answer.windows} of the {answer.least_windows} readings that a judgement of streams "

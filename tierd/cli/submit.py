@@ -42,8 +42,6 @@ def run(chosen: argparse.Namespace) -> int:
         return 1
     taken = 0
     for batch in batches(paths):
-        if taken and sys.stderr.isatty():
-            sys.stderr.write(f"\raccepted: {taken} of {len(paths)} ")
         request = {"request": "submit", "paths": batch, "direction": "demote" if chosen.demote else "promote",
                    "reason": chosen.reason}
         try:
@@ -58,8 +56,6 @@ def run(chosen: argparse.Namespace) -> int:
             print(f"interrupted; accepted before: {taken} of {len(paths)}", file=sys.stderr)
             return client.INTERRUPTED
         taken += accepted
-    if taken > PATHS_PER_REQUEST and sys.stderr.isatty():
-        sys.stderr.write("\r")
     print(f'{{"accepted": {taken}}}' if chosen.json else f"accepted: {taken}")
     return 0
 

@@ -87,24 +87,6 @@ class SourceAnswer(Struct, frozen=True):
     state: str
 
 
-class ActivityAnswer(Struct, frozen=True):
-    """An activity of the daemon."""
-
-    name: str
-    doing: str
-    last_seconds: float
-    waits_for: str
-    under_way_seconds: float
-    """Duration of the current step so far; 0 between two steps."""
-
-
-class ScopeAnswer(Struct, frozen=True):
-    """A directory with its own mode."""
-
-    path: str
-    mode: str
-
-
 class JobTimeRow(Struct, frozen=True):
     """Part of a target's service time that a job takes, and its standard error."""
 
@@ -287,15 +269,6 @@ class PoolRow(Struct, frozen=True):
     """Mean over the targets whose service costs are known."""
 
 
-class ReasonRow(Struct, frozen=True):
-    """Acts that were not carried out for the same reason."""
-
-    outcome: str
-    reason: str
-    """Figures in it are replaced by ``#``."""
-    count: int
-
-
 # Answers
 
 
@@ -346,7 +319,8 @@ class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True):
 
     time: float
     mode: str
-    scopes: tuple[ScopeAnswer, ...]
+    scopes: Mapping[str, str]
+    """Mode of each directory with its own."""
     dry_run: bool
     faults: Mapping[str, str]
     """What cannot be observed, by source."""
@@ -381,7 +355,8 @@ class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True):
     """Queued moves that needed no act: the file was gone, or as wanted."""
     drains: Mapping[str, str] = {}
     """Phase of each drain that has not ended, by its target."""
-    activities: tuple[ActivityAnswer, ...] = ()
+    busy: tuple[str, ...] = ()
+    """Which activities take long, and what each waits for."""
     stalled: tuple[str, ...] = ()
     sources: tuple[SourceAnswer, ...] = ()
     users: Mapping[str, str] = {}
@@ -485,7 +460,8 @@ class OverviewAnswer(TopAnswer, frozen=True, kw_only=True):
     times: tuple[TargetTimeRow, ...]
     """Device time of ``targets``, as far as it is known."""
     pools: tuple[PoolRow, ...]
-    reasons: tuple[ReasonRow, ...]
+    reasons: Mapping[str, int]
+    """Number of acts that were not carried out, by outcome and reason, with ``#`` for figures; most first."""
 
 
 class RateRow(Struct, frozen=True):

@@ -212,7 +212,7 @@ def operating_state(state: answers.StatusAnswer) -> Notice:
         return Notice("paused" if word == "PAUSED" else "held", word, f"{why}. tierd starts no new acts.")
     if state.dry_run:
         return Notice("dry", "DRY RUN", "tierd plans and records acts. It changes nothing.")
-    modes = {state.mode, *(scope.mode for scope in state.scopes)}
+    modes = {state.mode, *state.scopes.values()}
     if modes == {Mode.OBSERVE}:
         return Notice("dry", state.mode, "The mode allows no acts: tierd reports findings and changes nothing.")
     return Notice("acts", "acts", "tierd acts on findings.")

@@ -188,8 +188,9 @@ class ReadingRequests:
             top, fsname=self._daemon.parts.node.filesystem.fsname, mount=self._settings.filesystem.mount,
             version=__version__, options=status.socket_options(self._settings.act.socket), cases=tuple(cases),
             all_cases=len(every_case), findings=tuple(f for f in top.findings if f.advice_only)[:max_cases],
-            targets=tuple(targets), times=time_rows(targets, times), pools=status.pool_rows(view), reasons=tuple(
-                answers.ReasonRow(*why, count) for why, count in self._gate.completed_acts.reasons.most_common()))
+            targets=tuple(targets), times=time_rows(targets, times), pools=status.pool_rows(view), reasons={
+                ": ".join(filter(None, why)): count
+                for why, count in self._gate.completed_acts.reasons.most_common()})
 
     def cases(self) -> list[answers.Case]:
         """All cases, with the reasons why not more is done now about a finding that holds."""
@@ -260,7 +261,7 @@ class ReadingRequests:
             self.operating_state(),
             time=now,
             mode=settings.act.mode,
-            scopes=tuple(map(answers.ScopeAnswer.of, settings.scopes)),
+            scopes={scope.path: scope.mode for scope in settings.scopes},
             dry_run=settings.act.dry_run,
             faults=dict(self._daemon.faults),
             cases=tuple(cases),
@@ -285,7 +286,7 @@ class ReadingRequests:
             drains={drain.target: str(drain.phase) for drain in self._daemon.drains.all
                     if drain.phase in ACTIVE and not drain.preview},
             needless_moves=acts.needless.total(),
-            activities=tuple(map(answers.ActivityAnswer.of, activities)),
+            busy=tuple(status.busy_sentences(activities)),
             stalled=tuple(status.stalled_sentences(self._daemon, activities, now)),
             sources=tuple(map(answers.SourceAnswer.of, self._sources())),
             users=self.users(status.jobs_of(view.cases)))

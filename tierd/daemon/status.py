@@ -8,7 +8,7 @@ and to ``systemctl status``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import nlargest
@@ -32,7 +32,7 @@ from tierd.loads import BUSY_USEC, READS, WRITES, Loads, Numbers, sums
 from tierd.model import Action, Facts, Finding, Window
 from tierd.rates import mean_rates
 from tierd.refusal import REMEDIES, Refusal, sentence_of
-from tierd.text import count_of, shell_word
+from tierd.text import count_of, duration_text, shell_word
 from tierd.verify.judgement import Judgement
 
 NO_WINDOW = Window(0.0, 0.0, {}, {})
@@ -345,6 +345,17 @@ def layout_words(default: Default) -> str | None:
 
 def jobs_of(findings: Iterable[Finding | Case]) -> list[str]:
     return [job for finding in findings for job in (finding.aggressor, finding.victim) if job]
+
+
+BUSY_SECONDS = 10.0
+"""Status shows an activity after this time."""
+
+
+def busy_sentences(activities: Sequence[Activity]) -> Iterator[str]:
+    for each in activities:
+        if each.under_way_seconds > BUSY_SECONDS:
+            why = f": {each.waits_for}" if each.waits_for else ""
+            yield f"{each.doing} has taken {duration_text(each.under_way_seconds)} so far{why}"
 
 
 STALLED_SECONDS = 60.0
