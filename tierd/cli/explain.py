@@ -9,7 +9,6 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
 from operator import itemgetter
 
 from tierd.acts import ORDER_KINDS, ActKind
@@ -71,7 +70,7 @@ def explanation(answer: answers.ExplainAnswer) -> list[str]:
 
 
 def timeline(answer: answers.ExplainAnswer) -> list[str]:
-    """What happened, in the order of time: found, acts, verdict, end. Repeated lines of one kind are one line."""
+    """What happened, in the order of time: found, acts, verdict, end."""
     begun = answer.case.since
     day, zone = time_text(begun)[:10], time_text(begun)[20:]
     events = [(message.time, message.sentence) for message in answer.messages]
@@ -79,22 +78,12 @@ def timeline(answer: answers.ExplainAnswer) -> list[str]:
     if moves:
         events.append((moves[0].time, f"first move: {quoted(moves[0].place)}: {moves[0].outcome}"))
     lines = [f"Timeline, {day} {zone}:"]
-    for kind, found in groupby(sorted(events, key=itemgetter(0)), lambda event: event[1].split(" ", 1)[0]):
-        run = list(found)  # of events at one time, the log comes first
-        for number, (time, sentence) in enumerate(run):
-            if number and kind in OF_MOVES:
-                continue
-            clock = clock_text(time, begun)
-            more = len(run) - 1 if kind in OF_MOVES else 0
-            rest = f" (and {more} more until {clock_text(run[-1][0], begun)})" if more else ""
-            after = f"+{duration_text(time - begun)}" if time >= begun + 1 else ""
-            lines.append(f"  {'':{len(clock)}}  {'':>8}    {sentence.strip()}" if sentence.startswith(" ")
-                         else f"  {clock}  {after:>8}  {sentence}{rest}")
+    for time, sentence in sorted(events, key=itemgetter(0)):  # of events at one time, the log comes first
+        clock = clock_text(time, begun)
+        after = f"+{duration_text(time - begun)}" if time >= begun + 1 else ""
+        lines.append(f"  {'':{len(clock)}}  {'':>8}    {sentence.strip()}" if sentence.startswith(" ")
+                     else f"  {clock}  {after:>8}  {sentence}")
     return lines
-
-
-OF_MOVES = frozenset({"QUEUED"})
-"""First words of log lines that a finding may have many of: a run of one kind is one line."""
 
 
 def clock_text(time: float, begun: float) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from tierd.acts import ORDER_KINDS, OrderKind, Outcome, name_of
 from tierd.daemon.states import STATE_TEXTS, UNDOING_VERDICTS, VERDICT_TEXTS, State, files_text, verdict_text
 from tierd.structs import Advice, MessageRow, SameFindingRow, Struct, finite
-from tierd.text import bytes_text, count_of, quoted, rate_text, regained_text, shell_word
+from tierd.text import bytes_text, count_of, quoted, rate_text, regained_text
 
 Json = Mapping[str, object]
 """A JSON object."""
@@ -594,7 +594,6 @@ class OrderAnswer(ChangeAnswer, frozen=True, kw_only=True):
     dry_run: bool
     preview: bool
     held: str
-    actions: tuple[ActionAnswer, ...]
 
     @property
     def succeeded(self) -> bool:
@@ -613,10 +612,7 @@ class OrderAnswer(ChangeAnswer, frozen=True, kw_only=True):
         else:
             dry = "; dry run: tierd moves nothing" if self.dry_run else ""
             lines = [f"queued {what}{dry}; see tierctl status and tierctl history"]
-        lines += [f"  left out: {count}: {why}" for why, count in self.left_out.items()]
-        for action in self.actions[: 5 if self.files else 0]:
-            lines.append(f"  lfs migrate --non-block {action.layout} {shell_word(action.path)}")
-        return [*lines, f"  and {self.files - 5} more"] if self.files > 5 else lines
+        return [*lines, *(f"  left out: {count}: {why}" for why, count in self.left_out.items())]
 
 
 class LeftRow(Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from tierd.daemon.requests import (
     text_of,
     what_is,
 )
-from tierd.daemon.status import act_answer, action_answer
+from tierd.daemon.status import act_answer
 from tierd.refusal import Reason, of_error, sentence_of
 from tierd.text import printable, quoted
 
@@ -199,8 +199,7 @@ class ChangingRequests:
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             refused=sum(count for why, count in made.left_out.items() if why.reason is not Reason.HAS_LAYOUT),
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
-            held=sentence_of(self._gate.operating_state.new_work_refusal),
-            actions=tuple(map(action_answer, made.actions[:10])))
+            held=sentence_of(self._gate.operating_state.new_work_refusal))
 
     def _submit(self, request: Request) -> answers.SubmitAnswer:
         direction = str(request.get("direction", "promote"))
