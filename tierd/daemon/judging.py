@@ -118,7 +118,7 @@ class Judge:
                 if not case.moves_held and waits:
                     case.moves_held = True
                     self._log.of_number(case.number, [
-                        f"no gain for {finding.victim} beside the moves: the others wait while the effect is measured"])
+                        f"no gain for {finding.victim}: the remaining moves wait while the effect is measured alone"])
                 judgement = alone
             elif alone.verdict != Verdict.TOO_EARLY or (judgement.verdict == Verdict.HELPED and now < latest):
                 judgement = alone

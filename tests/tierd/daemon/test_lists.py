@@ -124,7 +124,7 @@ def test_a_page_has_the_charts_of_a_range(port: Port) -> None:
     assert {"request": "rates", "job": "a", "seconds": 21600} in port.asked
     assert 'aria-current="true">6h</a>' in body
     assert "60.0 MB/s</text>" in body
-    assert "08:26</text>" in body
+    assert "10:26</text>" in body
     port.answers["rates"] = to_json(RATES.replaced(points=()))
     assert "Nothing is recorded of this range" in port.request("/job/a")[1]
     port.answers["about"] = to_json(ABOUT.replaced(job=None, beside=(), all_beside=0, cases=()))

@@ -148,7 +148,7 @@ def test_a_snapshot_does_not_replace_a_later_one(site: Site, monkeypatch: pytest
 
 def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site) -> None:
     site.service.close()
-    now, old = site.cluster.now, site.cluster.now - 40 * 86400.0
+    now, old = site.cluster.epoch, site.cluster.epoch - 40 * 86400.0
     journal = Journal(Path(site.settings.act.journal))
     finding = journal.add_finding(Finding("noisy-neighbour", old, "m", "s", (), "an old finding", noise()))
     for number, at in enumerate([old] * 600 + [now]):
@@ -158,7 +158,7 @@ def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site)
     journal.close()
     site.settings = altered(site.settings, journal={"keep_days": 30.0})
     site.start()
-    site.run(until=now + 60)
+    site.run(until=site.cluster.now + 60)
     ended = site.shown("history", "--last", "1000").splitlines()
     assert ended[-1].startswith("the journal begins ")
     assert sum(" migrate " in line and "/proj/600" in line for line in ended) == 1
