@@ -17,7 +17,7 @@ from tierd.cli.client import time_text, user_lines
 from tierd.cli.control import fault_lines, headline, not_done_lines
 from tierd.daemon import answers
 from tierd.daemon.states import verdict_text
-from tierd.structs import Advice, SameFindingRow
+from tierd.structs import Advice
 from tierd.text import bytes_text, count_of, duration_text, evidence_text, first_names, printable, quoted, shell_word
 
 
@@ -97,14 +97,10 @@ def clock_text(time: float, begun: float) -> str:
 
 def repetition_lines(answer: answers.ExplainAnswer) -> list[str]:
     """Numbers of other findings with the same aggressor, victim and kind, for ``tierctl explain``."""
-    def named(others: Sequence[SameFindingRow]) -> str:
-        acts = {other.id: f", {count_of(other.acts, 'act')}" if other.acts else "" for other in others}
-        return ", ".join(f"F{other.id} ({time_text(other.time)}{acts[other.id]})" for other in others)
-
-    before = [other for other in answer.same if other.id < answer.case.finding]
-    after = [other for other in answer.same if other.id > answer.case.finding]
-    return ([f"Found before as {named(before)}."] if before else []) + (
-        [f"Found again as {named(after)}."] if after else [])
+    number = answer.case.finding
+    return [f"Found {when} as {', '.join(f'F{other.id} ({time_text(other.time)})' for other in others)}."
+            for when, others in (("before", [other for other in answer.same if other.id < number]),
+                                 ("again", [other for other in answer.same if other.id > number])) if others]
 
 
 def act_lines(answer: answers.ExplainAnswer) -> list[str]:

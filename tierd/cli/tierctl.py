@@ -18,25 +18,13 @@ TYPE_CHECKING = False  # tierctl starts faster without typing
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 EXAMPLES = """\
-monitor:
+examples:
   tierctl status                                         show what tierd does, findings and the queue
-  tierctl top; tierctl top --replay 2h                   show targets, jobs and interference live, or the past
   tierctl explain F3                                     show evidence, acts and verdict of a finding
   tierctl plan                                           show what tierd would do now
-  tierctl advise                                         list changes to make by hand
-  tierctl report --since 7d                              show findings and verdicts of the last 7 days
-control:
-  tierctl pause "maintenance until noon"                 stop all changes until tierctl resume
   tierctl pause --for 2h "maintenance"                   stop all changes for two hours
-  tierctl drain                                          finish the queue and start no new acts
   tierctl history; tierctl undo 17                       list acts; undo one act
-  tierctl undo F3                                        restore the directory defaults of finding F3
-  tierctl history --job ior.1002 --since 1d              list the acts of the last day for findings about a job
-move files by hand:
   tierctl promote /mnt/lustre/proj/run7 --preview        show what would move to flash; without --preview, queue it
-  tierctl submit --reason {rule} {fullpath}              queue a file from robinhood's cmd()
-  tierctl layout /mnt/lustre/proj/run7/out.dat           show the layout and its lfs setstripe command
-  getfattr -n lustre.lov -e hex FILE | tierctl layout --lov /dev/stdin
 """
 
 

@@ -199,22 +199,13 @@ def head_now(answer: TopAnswer) -> list[Text]:
     serious = [f for f in answer.findings if not f.advice_only]
     parts += [Text(printable(f"{f.name} {f.kind}: {f.sentence}"), "red") for f in serious[:MAX_FINDINGS]]
     if not serious:
-        parts.append(Text(quiet_text(answer), "green"))
+        parts.append(Text("no findings yet: learning" if answer.learning else "no findings", "green"))
     if answer.advice:
         parts.append(Text(f"advice: {answer.advice}; see tierctl advise"))
     return parts
 
 
 MAX_FINDINGS = 4
-
-
-def quiet_text(answer: TopAnswer) -> str:
-    """The line for a cycle without findings."""
-    if not answer.seconds:
-        return "no reading yet"
-    if answer.learning:
-        return "learning: too few readings to detect slow streams"
-    return "no interference found" if answer.jobs else "no active jobs"
 
 
 def head_then(moment: MomentAnswer, state: StatusAnswer) -> list[Text]:

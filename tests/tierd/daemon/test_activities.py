@@ -148,7 +148,7 @@ def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Pa
         cluster.advance(5)
         service.cycle()
     status = ask(settings.act.socket, {"request": "status"})
-    assert (status["under_way_moves"], status["cycles"]) == (1, 6)
+    assert (status["under_way_moves"], service.daemon.counters.cycles) == (1, 6)
     for request in ({"request": "submit", "paths": ["/proj/x"]}, {"request": "history"}, {"request": "top"},
                     {"request": "explain", "id": "O1"}, {"request": "pause"}):
         assert ask(settings.act.socket, request, 10.0), "no answer waits for it"
