@@ -158,7 +158,7 @@ def case(**changes: object) -> ExplainAnswer:
                   sentence="", subject="", active=False, targets=(), directories=(), usual=64e6, contended=40e6,
                   after=60e6, verdict="helped", judged_at=BEGUN_AT + 60, moves={"done": 92})
     act = ActAnswer(1, BEGUN_AT + 38, "set-default-layout", "/proj/in", 0, "done", "", None, "first 1M on flash", "")
-    values = {"case": record, "evidence": {}, "ordered": False, "advice": (), "acts": (act,), "all_acts": 93,
+    values = {"case": record, "ordered": False, "acts": (act,), "all_acts": 93,
               "bytes_moved": 77_000_000, "outcomes": {}, "messages": (), "same": ()} | changes
     return ExplainAnswer(**values)  # type: ignore[arg-type]
 
