@@ -236,8 +236,7 @@ def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:
     if not lines:
         return [f"no finding is about {quoted(job)} now, {count_of(len(answer.findings), 'finding')} about others; "
                 "earlier ones: tierctl report" if job else "no findings"]
-    age = f"; last reading {duration_text(answer.age_seconds)} ago" if answer.age_seconds is not None else ""
-    return [*lines, f"details: tierctl explain F{chosen[0].finding}{age}"]
+    return [*lines, f"details: tierctl explain F{chosen[0].finding}"]
 
 
 def history_lines(answer: answers.HistoryAnswer, *, last: int, long: bool) -> list[str]:
@@ -274,10 +273,7 @@ def mover_lines(answer: answers.MoversAnswer) -> list[str]:
     lines += [mover_line(mover, answer.time) for mover in answer.movers]
     lines += [f"  {target}: {count_of(files, 'file')} under way" for target, files in sorted(answer.under_way.items())]
     lines += [standby_line(standby) for standby in answer.standbys] or ["  no standby"]
-    lines.append(f"since the start: {answer.redelivered} messages delivered again, {answer.stale} moves stale, "
-                 f"{answer.expired} without a result in time; {count_of(answer.journal_lag, 'change')} of the "
-                 "journal not copied yet")
-    return lines
+    return [*lines, f"{count_of(answer.journal_lag, 'change')} of the journal not copied yet"]
 
 
 def standby_line(standby: answers.StandbyRow) -> str:
@@ -327,7 +323,4 @@ def reader_lines(answer: answers.ReadersAnswer) -> list[str]:
         shown.append(f"{reader.name} on {reader.host}: reads {mdts}; {count_of(reader.records, 'record')} since "
                      f"{time_text(reader.started)}, {waiting} waiting for tierd"
                      + (f"; {reader.problem}" if reader.problem else ""))
-    dropped = {name: count for name, count in answer.tallies.items() if name != "added" and count}
-    if dropped:
-        shown.append("tallies not added: " + ", ".join(f"{count} {name}" for name, count in sorted(dropped.items())))
     return shown

@@ -401,8 +401,6 @@ class ReadersAnswer(Struct, frozen=True, kw_only=True):
     """Whether tierd takes changelog records from readers."""
     mdts: tuple[MdtReaderRow, ...] = ()
     readers: tuple[ReaderRow, ...] = ()
-    tallies: Mapping[str, int] = {}
-    """Tallies since the start by outcome."""
 
 
 class TargetRow(Struct, frozen=True, kw_only=True):
@@ -534,8 +532,6 @@ class FindingsAnswer(Struct, frozen=True):
     looked: bool
     """Whether two readings were compared."""
     users: Mapping[str, str] = {}
-    age_seconds: float | None = None
-    """Time since the last reading of the counters; None before the first."""
 
 
 class HistoryAnswer(Struct, frozen=True, kw_only=True):
@@ -879,9 +875,6 @@ class MoversAnswer(Struct, frozen=True, kw_only=True):
     """Files without a result, by source target."""
     oldest_seconds: float = 0.0
     journal_lag: int = 0
-    redelivered: int = 0
-    stale: int = 0
-    expired: int = 0
     movers: tuple[MoverAnswer, ...] = ()
     standbys: tuple[StandbyRow, ...] = ()
 

@@ -24,7 +24,7 @@ MINUTE_SECONDS = min(KEPT_SECONDS)
 
 
 class Sampler:
-    """Writes points and rates into the journal, about once a minute. For one thread."""
+    """Writes points and rates into the journal, once a minute. For one thread."""
 
     def __init__(self, journal: Journal, reader: JournalReader) -> None:
         self._journal, self._reader = journal, reader
@@ -34,11 +34,6 @@ class Sampler:
         """Number of the minute that has not ended yet, since the epoch."""
         self._seen_until = 0.0
         """End of the last window that is part of a record."""
-
-    def draw(self, daemon: Daemon, cases: Sequence[Case]) -> None:
-        with self._journal.transaction(durable=False):
-            drawn = [case for case in cases if case.victim][:MAX_STREAMS]
-            self._last = {case.finding: self._stored(case, daemon.windows) for case in drawn}
 
     def _stored(self, case: Case, windows: Sequence[Window]) -> float:
         """Store the newest points of a curve; charts have hardly more. Returns the time of the last one."""
@@ -52,11 +47,15 @@ class Sampler:
                 last = at
         return last
 
-    def record(self, windows: Sequence[Window], always: frozenset[str], now: float) -> None:
-        """Enter the minute that has just ended; nothing until one has. ``always`` are jobs of every record."""
+    def record(self, daemon: Daemon, cases: Sequence[Case], now: float) -> None:
+        """Enter the minute that has just ended, and the points of curves until then; nothing until one has."""
         before, self._minute = self._minute, now // MINUTE_SECONDS
         if before in {None, self._minute}:
             return
+        windows, always = daemon.windows, victims_of(daemon)
+        with self._journal.transaction(durable=False):
+            drawn = [case for case in cases if case.victim][:MAX_STREAMS]
+            self._last = {case.finding: self._stored(case, windows) for case in drawn}
         since = self._seen_until if self._seen_until <= now else 0.0  # else the clock was set back
         new = [window for window in windows if max(since, now - 2 * MINUTE_SECONDS) < window.end <= now]
         if new:

@@ -221,17 +221,15 @@ class ReadingRequests:
         chosen = [number for number, f in view.findings.items() if f.advice_only or not advice]
         known = self.known_cases() if chosen else {}
         found = tuple(known[number] for number in chosen if number in known)
-        return answers.FindingsAnswer(found, bool(view.windows), self.users(status.jobs_of(found)),
-                                      max(0.0, self._clock.now() - view.window.end) if view.windows else None)
+        return answers.FindingsAnswer(found, bool(view.windows), self.users(status.jobs_of(found)))
 
     def _movers(self) -> answers.MoversAnswer:
         state, now = self._gate.dispatch.state(), self._clock.now()
         if state is None:
             return answers.MoversAnswer(time=now, cluster=False)
         movers = [answers.MoverAnswer.of(each, under_way=sum(each.under_way.values())) for each in state.movers]
-        counts, standbys = state.counts, map(answers.StandbyRow.of, state.standbys)
-        return answers.MoversAnswer.of(state, time=now, cluster=True, movers=tuple(movers), standbys=tuple(standbys),
-                                       redelivered=counts.redelivered, stale=counts.stale, expired=counts.expired)
+        return answers.MoversAnswer.of(state, time=now, cluster=True, movers=tuple(movers),
+                                       standbys=tuple(map(answers.StandbyRow.of, state.standbys)))
 
     def _readers(self) -> answers.ReadersAnswer:
         """Changelog readers, and the position in each MDT's changelog."""
@@ -244,8 +242,7 @@ class ReadingRequests:
                 each, mdt=mdt, behind_records=max(0, read[mdt] - each.position) if mdt in read else None)
                 for mdt, each in sorted(tallies.progress.items())),
             readers=tuple(answers.ReaderRow.of(each, mdts=tuple(sorted(each.mdts)), waiting=sum(each.waiting.values()))
-                          for each in tallies.readers),
-            tallies={outcome.value: count for outcome, count in tallies.outcomes.items()})
+                          for each in tallies.readers))
 
     def operating_state(self) -> answers.OperatingStateAnswer:
         gate, state, held = self._gate, self._gate.operating_state, self._gate.operating_state.last_held

@@ -35,7 +35,7 @@ from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.changes import CHANGING_REQUESTS, SCHEDULER_REQUESTS, ChangingRequests, SchedulerRequests
 from tierd.daemon.control import ControlServer
-from tierd.daemon.curves import Sampler, victims_of
+from tierd.daemon.curves import Sampler
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.node import DaemonParts, Node
@@ -375,9 +375,8 @@ class Service:
         return True
 
     def _keep_journal(self) -> None:
-        self._sampler.draw(self.daemon, self._view.cases)
-        self._sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
         keep_seconds, view = self._settings.journal.keep_seconds, self._view
+        self._sampler.record(self.daemon, view.cases, self._clock.now())
         in_use = {*view.findings, *(case.finding for case in view.cases),
                   *(drain.finding for drain in self.daemon.drains.all)}
         # while a directory cools down, its acts are needed
