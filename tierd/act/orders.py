@@ -240,7 +240,7 @@ class OrderInbox:
         return dropped
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._taken)  # the files of these are being looked up
 
 
 MAX_WAITING_SECONDS = 7 * 86400.0

@@ -277,7 +277,7 @@ def test_a_full_inbox_asks_to_try_again(capsys: pytest.CaptureFixture[str], tmp_
     inbox.put([Order("promote", "/a", "x")])
     with pytest.raises(ValueError, match="1 of at most 2 orders wait; try again later"):
         inbox.put([Order("promote", "/a", "x")] * 2)
-    assert len(inbox.take(9)) == 1
+    assert (len(inbox.take(9)), len(inbox)) == (1, 1), "its files are looked up now: tierctl promote --wait waits"
 
     for error, code in ((TryAgainError("100000 orders wait"), submit.EXIT_TRY_AGAIN),
                         (ValueError("no such thing, now or later"), 1)):
