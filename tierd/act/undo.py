@@ -330,8 +330,9 @@ class Undo:
                 return UndoResult(Outcome.UNDER_WAY, "the undo of this act is under way")
             self._busy.add(entry.id)
         try:
-            # read again: another undo may have ended since the caller read it
-            result = self._attempted(self._journal.entry(entry.id) or entry, reason)
+            if (present := self._journal.entry(entry.id) or entry).outcome == Outcome.UNDONE != entry.outcome:
+                return UndoResult(Outcome.UNDER_WAY, "another undo of this act has just ended")
+            result = self._attempted(present, reason)
             if result.outcome == Outcome.UNDONE:
                 with self._lock:
                     self.undone, self.undone_at = self.undone + 1, self._clock.now()
@@ -379,11 +380,10 @@ class Undo:
                 return self._with_inherited(reason, entry, resumed=resumed)
             found = Has.OTHER  # somebody changed it before the next act, whatever it is now
         if found is Has.BEFORE:
-            reason = f"it already has its earlier {WORDS.get(entry.kind, 'layout')}"
-            return self._with_inherited(reason, entry, resumed=True)
+            return self._with_inherited(f"it already has its earlier {WORDS.get(entry.kind, 'layout')}", entry,
+                                        resumed=True)
         if found is Has.OTHER:
-            what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
-            return UndoResult(Outcome.REFUSED, f"somebody has changed the {what} since")
+            return UndoResult(Outcome.REFUSED, f"somebody has changed the {WORDS.get(entry.kind, 'layout')} since")
         # followers too: a leader that takes over must know that the place may be restored already
         self._journal.begin_undo(entry.id, self._clock.now())
         try:

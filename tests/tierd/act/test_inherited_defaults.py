@@ -258,6 +258,6 @@ def test_a_default_that_somebody_set_between_acts_is_not_lost(
         world.port.defaults["/d"] = other
         world.default(layout)
     first, *_, last = world.journal.entries()
-    assert world.undo(first, "because") == ("refused", "somebody has changed the layout since")
+    assert world.undo(first, "because") == ("refused", "somebody has changed the default since")
     assert world.undo(last, "because")[0] == "undone"
     assert world.port.defaults["/d"] == others[-1]

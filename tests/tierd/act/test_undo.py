@@ -327,5 +327,5 @@ def test_a_default_that_cannot_be_checked_is_in_force_and_a_move_waits_until_it_
     assert all("cannot examine the result" in detail for _, _, detail in found)
     assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 2.0, {entry.id})] == [
         "undone" if undoing else "done"]
-    assert [world.undo(each, "because")[0] for each, *_ in found] == ["refused" if undoing else "undone", "undone"]
+    assert [world.undo(each, "because")[0] for each, *_ in found] == ["under way" if undoing else "undone", "undone"]
     assert world.port.defaults["/d"] == HDD
