@@ -67,7 +67,7 @@ def from_distribution(sizes: Sequence[int], settings: Settings) -> Size | Refusa
     """Cover the small mode, all sizes below the widest gap, or where that would split files, all sizes to the limit.
 
     >>> from_distribution([900_000] * 99 + [5_000_000_000], Settings())
-    Size(component_bytes=1048576, reason='99% of 100 sampled files fit; the largest of these has 879 KiB')
+    Size(component_bytes=1048576, reason='99% of 100 sampled files fit in 1 MiB; the largest of these has 879 KiB')
     >>> str(from_distribution([2 << 20] * 60 + [30 << 20] * 40, Settings()))
     'a component of 2 MiB would split 40 of 100 sampled files'
     """
@@ -81,8 +81,8 @@ def from_distribution(sizes: Sequence[int], settings: Settings) -> Size | Refusa
         size = boundary(small[-1])
         split = sum(size < s <= 64 * size for s in ordered)
         if split <= SPLIT_SHARE * len(ordered):
-            return Size(size, f"{percent(len(small) / len(ordered))} of {len(ordered)} sampled files fit; the largest "
-                              f"of these has {binary_text(small[-1])}")
+            return Size(size, f"{percent(len(small) / len(ordered))} of {len(ordered)} sampled files fit in "
+                              f"{binary_text(size)}; the largest of these has {binary_text(small[-1])}")
     return Refusal(Reason.SIZES_MIXED, f"a component of {binary_text(size)} would split {split} of {len(ordered)} "
                    "sampled files")
 

@@ -16,7 +16,7 @@ from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan
 from tierd.engine import plan_by_scope, situation_of
-from tierd.model import Candidate, Capacity, DirectoryActivity, Facts, Finding, StoredFile
+from tierd.model import Candidate, Capacity, DirectoryActivity, Facts, Finding, OpenFile, StoredFile
 from tierd.policies import cold_on_flash, hot_small_files, outgrown_component
 from tierd.policies.cold_on_flash import ColdOnFlashEvidence, ColdToDisk
 from tierd.policies.hot_small_files import HotFilesToFlash, HotSmallFilesEvidence
@@ -54,7 +54,7 @@ def test_the_component_grows_to_hold_the_files_and_the_tail_stays() -> None:
     (action,) = larger().actions
     assert (action.kind, action.directory) == ("set-default-layout", "/d")
     assert action.layout == Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 2, 4 * MIB)))
-    assert action.reason.startswith("files outgrow the present first component of 128K: 100% of 50 sampled files fit")
+    assert "first component of 128K: 100% of 50 sampled files fit in 1 MiB; the largest" in action.reason
 
 
 @pytest.mark.parametrize("end", [256 * KIB, MIB, 8 * MIB])
@@ -168,6 +168,8 @@ def test_files_in_use_and_files_too_large_stay() -> None:
     plan = hot(candidate(1, closed=NOW - 1), candidate(2), *(candidate(n) for n in range(10, 30)),
                candidate(3, 300 * MIB))
     assert {"/d/f001", "/d/f003"}.isdisjoint(a.path for a in plan.actions)
+    opened = DirectoryActivity("py.3", "/d", existing_files=(OpenFile(Fid(1, 1), "/d/f1"),))
+    assert reasons(hot_small_files.plan(HOT, READ_AGAIN, Situation(room(), Pools(), [opened]))) == [Reason.IN_USE]
 
 
 @given(st.lists(st.tuples(st.integers(1, 16 * MIB), st.integers(0, 10_000)), min_size=20, max_size=60),
