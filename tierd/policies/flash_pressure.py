@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tierd.detect.view import View, room_on, traffic
 from tierd.model import Advice, Finding
 from tierd.policies.protocol import Common, Policy
-from tierd.text import bytes_text, first_names, percent, quoted, rate_text
+from tierd.text import bytes_text, duration_text, first_names, percent, quoted, rate_text
 from tierd.validators import Positive, Share
 
 COLD_SECONDS = 7 * 86_400.0
@@ -44,8 +44,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             continue
         writers = Counter({part.job.job: int(part.moved_bytes) for part in traffic(view.profiles(), fills, "write")})
         written = writers.total() / sum(window.seconds for window in view.recent())
-        growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
-        when = growth if full_in < 86_400 else ""
+        when = (f"; in the last minutes the pool grew by {rate_text(rate)}, which would fill it in "
+                f"{duration_text(full_in)}") if full_in < 86_400 else ""
         who = first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total()
                           ) if written else "no job"
         fullest = max(fills, key=lambda target: fills[target].used)
