@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -11,7 +11,7 @@ from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, StoredFile, Table
 from tierd.refusal import Reason, Refusal
-from tierd.text import bytes_text, rate_text
+from tierd.text import bytes_text, count_of, rate_text
 from tierd.validators import Count, NotNegative, ShareOrNone
 
 SEEK_USEC, FLASH_USEC = 8000.0, 500.0
@@ -157,6 +157,12 @@ def open_files(activity: DirectoryActivity) -> list[str]:
     """Paths of files that the job has open and did not create."""
     closed = {candidate.fid for candidate in activity.candidates}
     return [file.path for file in activity.existing_files if file.path and file.fid not in closed]
+
+
+def in_use(opened: Sequence[str]) -> Refusal:
+    """Why these files do not move. Clients keep files open that they open often (``opencache_threshold_count``)."""
+    return Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open, in programs or in the clients' open cache: "
+                   "tierd moves a file when it is closed").about(opened[0])
 
 
 def closed_files(activities: Iterable[DirectoryActivity], least_bytes: int,

@@ -23,7 +23,7 @@ from tierd.detect.view import LATEST_SECONDS, View
 from tierd.model import Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
 from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Use, edge
 from tierd.refusal import Reason, Refusal
-from tierd.text import binary_text, count_of, percent, quoted
+from tierd.text import count_of, percent, quoted
 from tierd.validators import AtLeastOne, Count, Factor, Positive
 
 REOPENED = 2.0
@@ -82,9 +82,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     by_job = grouped((activity.job, activity) for activity in view.facts.directories
                      if activity.opens >= max(settings.min_opens, REOPENED * activity.creates)
                      and activity.directory.startswith("/"))
-    for name, activities in sorted(by_job.items()):
-        if (job := jobs.get(name)) is None:
-            continue
+    for job, activities in ((jobs[name], found) for name, found in sorted(by_job.items()) if name in jobs):
         on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
         reads = sum(load.reads for load in on_disk.values())
         operations = sum(load.bulk_operations for load in on_disk.values())
@@ -99,9 +97,9 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         places = sorted(activities, key=lambda a: (-a.opens, a.directory))
         more = f" and {count_of(len(places) - 1, 'more directory', 'more directories')}" if len(places) > 1 else ""
         yield POLICY.finding(
-            view, f"{quoted(job.job)} opens existing files {opens:.0f} times/s in {quoted(places[0].directory)}"
-            f"{more} and reads {binary_text(per_open)} each time; {percent(share)} of the bytes come from disks, at "
-            f"{reads / job.seconds:.0f} reads/s",
+            view, f"{quoted(job.job)} reads small files in {quoted(places[0].directory)}{more} again and again: "
+            f"{reads / job.seconds:.0f} reads/s from disks, {percent(share)} of its bytes; {opens:.0f} opens/s reach "
+            "the MDTs",
             HotSmallFilesEvidence(
                 opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,
                 disk_read_share=share, read_operations_share=reads / operations, usec_per_rpc=busy_usec),
@@ -129,7 +127,8 @@ def steps_in_directory(finding: Finding, evidence: HotSmallFilesEvidence, activi
     pools, settings = situation.pools, situation.tables.of(HotFilesToFlash)
     size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
     if isinstance(size, Refusal):
-        yield size.about(activity.directory)
+        opened = [] if activity.sizes else plans.open_files(activity)
+        yield plans.in_use(opened) if opened else size.about(activity.directory)
         return
     full = plans.missing_pool(situation.capacity, pools.flash_pool) or (None if room[False] > 0 else Refusal(
         Reason.NO_ROOM, f"pool {pools.flash_pool!r} has no space above its reserve"))

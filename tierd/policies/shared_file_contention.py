@@ -184,9 +184,7 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
         why=f"{evidence.openers} nodes of {finding.aggressor} share a file on {count_of(evidence.objects, 'object')}",
         seconds=evidence.seconds, rate=evidence.bytes_per_second, objects=evidence.objects, path=finding.subject)
     is_open = any(finding.subject in plans.open_files(each) for each in situation.activities)
-    return plans.plan_of((*steps, *([Refusal(
-        Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(finding.subject)]
-        if is_open else ())))
+    return plans.plan_of((*steps, *([plans.in_use([finding.subject])] if is_open else ())))
 
 
 POLICY = Policy("shared-file-contention", Settings, find, evidence=ContentionEvidence, plan=plan,

@@ -142,8 +142,7 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     files = plans.closed_files(activities, 1, settings.max_file_bytes)
     large = plans.closed_files(activities, MIN_FILE_BYTES, settings.max_file_bytes)
     opened = [file for a in activities for file in plans.open_files(a)]
-    steps: list[Action | Refusal] = [Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open: tierd moves a file "
-                                             "when it is closed").about(opened[0])] if opened else []
+    steps: list[Action | Refusal] = [plans.in_use(opened)] if opened else []
     for needed, action in defaults(finding, files, stripes.stripe_count, situation):
         if needed <= left:
             left -= needed
@@ -158,9 +157,6 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
         saved_seconds=again * (plans.SEEK_USEC - plans.FLASH_USEC) / 1e6 / max(1, len(large) + len(opened)),
         benefit_factor=settings.benefit_factor, rate=plans.DISK_BYTES_PER_SECOND, objects=stripes.stripe_count,
         left_bytes=left, most=settings.max_moves, settle_seconds=pools.settle_seconds)
-    if not steps and any(c.closed_at < finding.time for _, c in files):
-        steps.append(Refusal(Reason.NOT_WORTH, "the files are small, or were closed just now, or the job only made "
-                             "them").about(activities[0].directory))
     return plans.plan_of(steps)
 
 
@@ -170,7 +166,7 @@ def defaults(finding: Finding, files: Files, stripes: int, situation: Situation)
     Each has the space that as many new files as the job has made there need on flash.
     """
     capacity, pool = situation.capacity, situation.pools.flash_pool
-    made = grouped((activity.directory, c.size_bytes or 0) for activity, c in files if c.created_at > 0)
+    made = grouped((where.directory, c.size_bytes or 0) for where, c in files if where.creates and c.created_at > 0)
     for where, sizes in made.items():
         present, end = capacity.default_layouts.get(where), boundary(max(sizes))
         if not plans.default_refusal(where, capacity) and not plans.covers(present, end, pool):

@@ -28,9 +28,9 @@ def table(number: int = 1, size: int | None = 128 * MIB, closed: float = NOW - 1
     return Candidate(Fid(0x200000401, number, 0), f"/d/t{number}", closed, created, size, opens)
 
 
-def planned(*files: Candidate, room: Capacity = ROOM, evidence: SmallRandomIoEvidence = EVIDENCE,
+def planned(*files: Candidate, room: Capacity = ROOM, evidence: SmallRandomIoEvidence = EVIDENCE, creates: int = 9,
             opened: tuple[OpenFile, ...] = (), settings: RandomIoToFlash = RandomIoToFlash()) -> Plan:  # noqa: B008
-    activity = DirectoryActivity("db.4", "/d", candidates=files, existing_files=opened)
+    activity = DirectoryActivity("db.4", "/d", creates, candidates=files, existing_files=opened)
     return small_random_io.plan(replace(FOUND, evidence=evidence), evidence, Situation(
         room, FlashSettings(), [activity], Tables({"random_io_to_flash": settings})))
 
@@ -43,8 +43,7 @@ def test_a_closed_file_goes_to_flash_as_a_whole() -> None:
 
 def test_an_open_file_waits() -> None:
     plan = planned(opened=(OpenFile(Fid(1, 1), "/d/t1"),))
-    assert plan.actions == ()
-    assert [refusal.reason for refusal in plan.refusals] == [Reason.IN_USE]
+    assert (plan.actions, [refusal.reason for refusal in plan.refusals]) == ((), [Reason.IN_USE])
 
 
 @pytest.mark.parametrize("file", [
@@ -76,15 +75,15 @@ def test_flash_must_have_room(room: Capacity, reason: Reason) -> None:
 
 
 def test_a_job_that_makes_its_files_gets_a_default_layout() -> None:
-    (action,) = planned(table(created=NOW - 500, opens=0)).actions
+    made = table(created=NOW - 500, opens=0)
+    (action,) = planned(made).actions
     assert (action.kind, action.directory) == ("set-default-layout", "/d")
     assert explain(action.layout) == "first 128M on flash (2 stripes), rest on hdd (default stripes)"
     (small,) = planned(*(table(number, 3 * MIB, created=NOW - 500, opens=0) for number in range(9))).actions
     assert explain(small.layout) == "first 4M on flash (1 stripe), rest on hdd (default stripes)"
-    covered = replace(ROOM, default_layouts={"/d": action.layout})
-    assert planned(table(created=NOW - 500, opens=0), room=covered).actions == ()
-    unknown = replace(ROOM, default_layouts={})
-    assert planned(table(created=NOW - 500, opens=0), room=unknown).actions == ()
+    assert planned(made, room=replace(ROOM, default_layouts={"/d": action.layout})).actions == ()
+    assert planned(made, room=replace(ROOM, default_layouts={})).actions == ()
+    assert planned(made, creates=0).actions == (), "another job made it"
 
 
 @given(st.lists(st.tuples(st.integers(1, 400 << 30), st.booleans(), st.integers(0, 3)), max_size=30),
