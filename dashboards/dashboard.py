@@ -258,7 +258,7 @@ REASON_WORDS = {
     "claim-lost": ("another tierd acts", YELLOW), "claim-unreadable": ("the claim cannot be read", RED),
     "other-mover": ("another mover works there", YELLOW), "no-broker": ("NATS does not answer", RED),
     "no-movers": ("no mover answers", RED), "no-changelog": ("no changelog reader", RED),
-    "records-missing": ("changelog records missing", YELLOW), "no-path": ("directory not known", YELLOW),
+    "no-path": ("directory not known", YELLOW),
     "no-layout": ("layout cannot be read", RED), "no-pool": ("no such pool", RED),
     "pool-rotates": ("flash pool has rotating disks", RED), "no-room": ("no room on flash", ORANGE),
     "mdt-room": ("no room on an MDT", ORANGE), "opt-out-unreadable": ("opt-outs cannot be read", RED),

@@ -4,7 +4,7 @@ from tierd.acts import ActKind, OrderKind, Outcome, Verdict
 from tierd.refusal import PLAN_REASONS, Reason
 
 WORDS = {
-    ActKind: "set-default-layout set-default-striping migrate advise",
+    ActKind: "set-default-layout set-default-striping migrate",
     OrderKind: "request drain submission staging preparation",
     Outcome: "under-way done dry-run already refused gave-way failed doubtful gone interrupted undoing undone",
     Verdict: " too-early helped did-not-help harmed-others cannot-tell taken-back",

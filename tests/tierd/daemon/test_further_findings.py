@@ -60,7 +60,7 @@ def test_a_dry_run_says_it_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("job", "text", "found"), [
     (OUTGROWING, "[act]\non = []\n", "FOUND outgrown-component"),
     (OUTGROWING, "[detect.outgrown_component]\nenabled = false\n", ""),
-    (READING, "", "FOUND hot-small-files: py.3 opens")])
+    (READING, "", "FOUND hot-small-files: py.3 reads small files")])
 def test_findings_are_acted_on_only_if_configured(tmp_path: Path, job: Job, text: str, found: str) -> None:
     at = lived(tmp_path, job, 150, text)
     assert list(at.journal.entries()) == []
