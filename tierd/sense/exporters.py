@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from tierd.background import DaemonExecutor
@@ -20,7 +20,7 @@ from tierd.config.sense import ServerAccess
 from tierd.sense.counters import CounterTable, joined_tables
 from tierd.sense.exposition import MAX_ENTRIES, READ_COLLECTORS, SelectiveClient, reading_of
 from tierd.sense.http_client import HttpClient, SourceError, redacted, summary_of_errors
-from tierd.sense.readings import LONGEST_SECONDS, Reading, without_targets
+from tierd.sense.readings import LONGEST_SECONDS, Reading, Stamp, without_targets
 from tierd.text import utc_text
 
 log = logging.getLogger("tierd.sense")
@@ -80,18 +80,42 @@ class ParallelFetch(Generic[Found]):
             errors[url] = SourceError(f"{redacted(url)}: {type(error).__name__}: {error}")
 
 
+PROMPT_SECONDS = 0.25
+"""Duration of a request up to which its middle is the time of counters that have none: 5% of a cycle of 5 s."""
+CLOCK_SLACK_SECONDS = 1.0
+"""Difference between the times of two clocks, beyond the duration of requests, that shows that one was set."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What an exporter answered, and when, by this node's clock."""
 
     reading: Reading
-    """Of its own targets. Its stamps are by its own clock."""
+    """Of its own targets. Its stamps are by its own clock; without any, the request was short."""
     asked: float
     answered: float
+    clock: int = 0
+    """How often the exporter's clock was set since its first answer."""
 
-    def repeats(self, before: Answer | None) -> bool:
-        """Whether it is that answer again: a server may answer twice from one reading."""
-        return before is not None and bool(self.reading.stamps) and self.reading.stamps == before.reading.stamps
+    def after(self, before: Answer | None) -> Answer:
+        """The answer after an earlier one, or that one if it is not new: a server may answer twice from one reading."""
+        if before is None:
+            return self
+        own = [stamp.seconds - known.seconds for target, stamp in self.reading.stamps.items()
+               if (known := before.reading.stamps.get(target)) is not None]
+        if own and not any(own):
+            return before
+        here = self.answered - before.answered
+        slack = CLOCK_SLACK_SECONDS + max(before.answered - before.asked, self.answered - self.asked)
+        return replace(self, clock=before.clock + any(passed and abs(passed - here) > slack for passed in own))
+
+    def stamps(self, url: str) -> dict[str, Stamp]:
+        """When the counters of each target were read. Times of different servers are never compared."""
+        if self.reading.stamps:
+            return {target: Stamp(f"{url} {self.clock}", stamp.seconds)
+                    for target, stamp in self.reading.stamps.items()}
+        middle = (self.asked + self.answered) / 2
+        return {target: Stamp("this node", middle) for target in self.reading.targets}
 
 
 Ask = Callable[[Sequence[str]], tuple[Mapping[str, Answer], Mapping[str, SourceError]]]
@@ -130,11 +154,11 @@ class ExporterReadings:
         self._note(problems, now)
         before = {url: answer for url, answer in self._known.items()
                   if url in urls and now - answer.answered <= LONGEST_SECONDS}
-        new = {url: answer for url, answer in found.items() if not answer.repeats(before.get(url))}
-        self._known = before | new
+        self._known = before | {url: answer.after(before.get(url)) for url, answer in found.items()}
         if not self._known:
             raise SourceError(self.problem)
-        if self._last is None or new:
+        # the objects of before: nothing is new
+        if self._last is None or any(self._known[url] is not before.get(url) for url in found):
             self._last = joined_reading(self._known, now)
         return self._last
 
@@ -165,8 +189,8 @@ def joined_reading(answers: Mapping[str, Answer], time: float) -> Reading:
                                   "one server can serve it, so one of them is out of date, or one server is "
                                   "configured twice")
             shown[target] = url
-    every = [without_targets(each.reading, {name for name in each.reading.targets if shown[name] != url})
-             for url, each in ordered.items()]
+    every = [replace(without_targets(each.reading, {name for name in each.reading.targets if shown[name] != url}),
+                     stamps=each.stamps(url)) for url, each in ordered.items()]
     tables = [CounterTable.of(one.jobs) for one in every]
     if sum(map(len, tables)) > MAX_ENTRIES:
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
@@ -176,8 +200,7 @@ def joined_reading(answers: Mapping[str, Answer], time: float) -> Reading:
                    is_flash={target: flash for one in every for target, flash in one.is_flash.items()},
                    data_limits={mdt: most for one in every for mdt, most in one.data_limits.items()},
                    services={origin: service for one in every for origin, service in one.services.items()},
-                   stamps={target: stamp for one in every for target, stamp in one.stamps.items()
-                           if target in one.targets},
+                   stamps={target: stamp for one in every for target, stamp in one.stamps.items()},
                    complete=frozenset().union(*[one.complete for one in every]))
 
 
@@ -199,7 +222,11 @@ class HttpAnswers(ParallelFetch[Answer]):
             ahead_seconds = answer.date - answered
             raise SourceError(f"{redacted(url)}: its clock differs from this node's by {ahead_seconds:+.0f} s: "
                               "repair the time service; times of files and records cannot be compared")
-        return Answer(reading_of(answer.body, redacted(url), answered), asked, answered)
+        reading = reading_of(answer.body, redacted(url), answered)
+        if not reading.stamps and reading.targets and answered - asked > PROMPT_SECONDS:
+            raise SourceError(f"{redacted(url)}: it does not show when it read its counters, and took "
+                              f"{answered - asked:.1f} s: install a newer lustre-exporter there")
+        return Answer(reading, asked, answered)
 
 
 def scrape_fixed_list(urls: Sequence[str], clock: Clock, timeout_seconds: float) -> ExporterReadings:

@@ -73,7 +73,7 @@ class Stamp(NamedTuple):
     """When the counters of a target were read, by the clock of its server."""
 
     clock: str
-    """Names the server. Times of different clocks are never compared."""
+    """Names the server, and how often its clock was set. Times of different clocks are never compared."""
     seconds: float
 
 
@@ -145,7 +145,7 @@ def condition(degraded: float | None, recovering: bool | None, size_bytes: float
 
 def spans_between(before: Reading, after: Reading) -> dict[str, float]:
     """Seconds between two readings of each target, by its own clock. Targets whose rates are unknown are left out.
-    These are targets that only one of the readings has, that were not read again or long ago, or whose clock went back.
+    These are targets that only one of the readings has, that were not read again or long ago, and whose clock was set.
     """
     nominal = after.time - before.time
     longest = max(LONGEST_SECONDS, LONGEST_WINDOWS * nominal)

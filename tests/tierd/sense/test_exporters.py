@@ -359,3 +359,33 @@ def test_the_collectors_that_are_asked_for_show_all_that_is_read() -> None:
     needed = {shown[name.removesuffix("_bucket").removesuffix("_count") if "io_size" in name else name]
               for name in wanted}
     assert {"ost" if name == "mdt" else name for name in needed} == {*exposition.READ_COLLECTORS}
+
+
+@pytest.mark.parametrize(("read", "clock"), [((9.0, 14.0), 0), ((12.0, 12.0), 1)])
+def test_a_clock_that_was_set_shows_and_a_target_that_was_not_read_again_is_no_sign(
+        read: tuple[float, float], clock: int) -> None:
+    def answered(at: float, *stamps: float) -> Answer:
+        times = {f"l-OST000{number}": Stamp("", stamp) for number, stamp in enumerate(stamps)}
+        return Answer(replace(WELL, stamps=times), at, at)
+
+    first = answered(9.0, 9.0, 9.0)
+    assert answered(9.0, 9.0, 9.0).after(first) is first
+    assert {stamp.clock for stamp in answered(14.0, *read).after(first).stamps("oss").values()} == {f"oss {clock}"}
+
+
+@pytest.mark.parametrize(("took", "known"), [(0.1, True), (1.0, False)])
+def test_counters_without_a_time_count_only_if_the_request_was_short(took: float, known: bool) -> None:
+    clock = SettableClock()
+
+    def behave(to: object, _: str) -> None:
+        clock.at += took
+        answers(page("OST0000"))(to, "")  # type: ignore[arg-type]
+
+    with liar(behave) as server:
+        client = HttpClient(ServerAccess(max_bytes=1 << 20), 5.0, {})
+        read = ExporterReadings(lambda: [server.url], HttpAnswers(client, clock, 5.0, 30.0), clock)
+        if known:
+            assert read().stamps["l-OST0000"].seconds == pytest.approx(1000.0 + took / 2)
+        else:
+            with pytest.raises(SourceError, match=r"does not show when it read its counters, and took 1\.0 s"):
+                read()
