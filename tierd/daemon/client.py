@@ -20,7 +20,7 @@ TROUBLES: Mapping[type[Exception], tuple[str, bool]] = {
     PermissionError: ("not allowed: tierd answers only root and users named in [control]", False),
     BlockingIOError: ("control socket busy; try again", True),
     json.JSONDecodeError: ("another program than tierd answers there, or another release", False),
-    TimeoutError: ("no answer within {seconds:g} s; see journalctl -u tierd", True),
+    TimeoutError: ("no answer within {seconds:g} s; a change may go on: tierctl history, journalctl -u tierd", True),
 }
 """What to do about an error, and whether the same request may be answered later."""
 
