@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tierd.model import Action, Finding, SlowdownEvidence, Table
 from tierd.refusal import Reason, Refusal
-from tierd.text import bytes_text, percent, rate_text
+from tierd.text import Carrier, bytes_text, percent, rate_text
 from tierd.validators import Factor, Positive, Share
 
 FIRST_EFFECT = 0.8
@@ -31,7 +31,8 @@ class Settings(Table):
     """Minimum probability that the victim loses ``noisy_neighbour.min_loss``. A choice: odds of four to one, as for a
     verdict."""
     min_probability_seen: Share = 0.95
-    """Minimum probability of this loss if tierd saw the neighbour start: more windows soon make sure. A choice."""
+    """Minimum probability of this loss if tierd saw the neighbour start, or knows what the victim got before: more
+    windows soon make sure. A choice."""
     factor: Factor = 2.0
     """Minimum expected gain of the victim as a multiple of the bytes moved. A choice."""
     horizon_seconds: Positive = 600.0
@@ -56,7 +57,8 @@ def refusal(finding: Finding, evidence: SlowdownEvidence, expected: float, setti
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
-    needed = settings.min_probability_seen if evidence.aggressor_came_at else settings.min_probability
+    seen = evidence.aggressor_came_at or evidence.carrier is Carrier.HISTORY
+    needed = settings.min_probability_seen if seen else settings.min_probability
     if not evidence.loss_probability >= needed:
         return Refusal(Reason.UNCERTAIN_GAIN, f"the loss is real with a probability of "
                        f"{percent(evidence.loss_probability)}, and {percent(needed)} is needed"

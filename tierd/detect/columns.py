@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import exp, hypot, log
+from math import exp, hypot, log, sqrt
 
 import numpy as np
 
@@ -78,28 +78,31 @@ class Began:
 
 
 def level_before(own: Began, others: Sequence[Began | None], rate: float, exposure: Floats, *, mean: Floats,
-                 variance: Floats) -> tuple[float, float] | None:
-    """Logarithm of the mean rate of a stream without younger jobs and without its losses to older ones, and the
-    variance. None if there are no younger ones, if it was hardly alone, or got less then: it paused.
+                 variance: Floats, drift: float) -> tuple[float, float] | None:
+    """Logarithm of the mean rate of a stream without younger jobs and without its losses to older ones, and the error.
+    None if there are no younger ones, if it was hardly alone, or got less then: it paused.
 
     ``exposure``, ``mean`` and ``variance`` are of the other jobs: D, and what is assumed of b. A job that began after
-    the first window is None. ``rate`` is the logarithm of the present rate.
+    the first window is None. ``rate`` is the logarithm of the present rate; ``drift`` the variance of its level, each
+    second.
 
     >>> stream, new = Began(1000.0, 100.0, 80.0, moved_bytes=60 * 20e6 + 40 * 15e6), Began(1050.0, 50.0, 40.0, 3e6)
     >>> D = np.array([0.2])
-    >>> level, variance = level_before(stream, [new], log(15e6), D, mean=D, variance=D)
-    >>> f"{exp(level) / 1e6:.1f} MB/s, {variance**0.5:.0%}"
-    '20.0 MB/s, 8%'
-    >>> level_before(stream, [new], log(30e6), D, mean=D, variance=D)
+    >>> level, error = level_before(stream, [new], log(15e6), D, mean=D, variance=D, drift=1e-4)
+    >>> f"{exp(level) / 1e6:.1f} MB/s, {error:.0%}"
+    '20.0 MB/s, 13%'
+    >>> level_before(stream, [new], log(30e6), D, mean=D, variance=D, drift=1e-4)
     """
     younger = np.array([each is None or each.at > own.at for each in others]) & (exposure > 0)
     beside = max((each.worked_seconds for each, new in zip(others, younger, strict=True) if new and each), default=0.0)
     alone, moved = own.seconds - beside, own.moved_bytes - exp(rate) * beside
     if not (younger.any() and 0 < own.seconds <= STEADY_SECONDS and alone >= LEAST_ALONE_SECONDS and moved > 0):
         return None
-    before, error = log(moved / alone), hypot(BEFORE_ERROR, 1 / alone, REST_ERROR * beside / alone)
-    older = exposure * ~younger
-    return None if before < rate - 2 * error else (before + float(older @ mean), error**2 + float(older**2 @ variance))
+    before, older = log(moved / alone), exposure * ~younger
+    error = hypot(BEFORE_ERROR, 1 / alone, REST_ERROR * beside / alone)
+    if before < rate - 2 * error:
+        return None
+    return before + float(older @ mean), sqrt(error**2 + drift * own.seconds + float(older**2 @ variance))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -627,9 +627,9 @@ class Interference:
         beside = streams.job[streams.of[np.isin(streams.target, streams.target[streams.of == at])]]
         rivals = [each for each in map(self.began.get, beside[beside != job].tolist()) if each]
         others = [*map(self.began.get, state["slot"].tolist()), max(rivals, key=lambda each: each.at, default=None)]
-        found = level_before(self.began[job], others, rate, exposure, mean=state["mean"][NORMAL, 1:],
-                             variance=np.diagonal(state["covariance"][NORMAL])[1:])
-        return None if found is None else (found[0], sqrt(found[1] + WANDER * self.began[job].seconds))
+        return level_before(self.began[job], others, rate, exposure, mean=state["mean"][NORMAL, 1:],
+                            variance=np.diagonal(state["covariance"][NORMAL])[1:],
+                            drift=WANDER + JUMPS_A_SECOND * JUMP**2)
 
     def _filter(self, row: Ints, rate: Floats, exposure: Floats, seconds: float) -> None:
         """One step of the filter, for all streams that moved bytes. ``rate`` is the logarithm."""

@@ -7,6 +7,7 @@ from tierd.decide.benefit import Settings, cost_refusal, effect, refusal
 from tierd.model import Action, Finding
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.refusal import Reason
+from tierd.text import Carrier
 
 FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", ("lustre-OST0002",), "", noise())
 LAYOUT = Layout((Component(0, 1 << 20, "flash"), Component(1 << 20, None, "hdd")))
@@ -38,9 +39,10 @@ def test_moves_must_pay_within_the_horizon() -> None:
     assert found.reason is Reason.MOVES_TOO_DEAR
 
 
-@pytest.mark.parametrize(("came_at", "probability", "refused"), [
-    (0.0, 0.8, None), (0.0, 0.79, Reason.UNCERTAIN_GAIN), (0.0, float("nan"), Reason.UNCERTAIN_GAIN),
-    (1.0, 0.95, None), (1.0, 0.94, Reason.UNCERTAIN_GAIN)])
-def test_a_loss_must_be_probable_and_more_so_if_the_neighbour_was_seen_to_come(
-        came_at: float, probability: float, refused: Reason | None) -> None:
-    assert reason(noise(loss_probability=probability, aggressor_came_at=came_at)) is refused
+@pytest.mark.parametrize(("came_at", "carrier", "probability", "refused"), [
+    (0.0, Carrier.LOAD, 0.8, None), (0.0, Carrier.LOAD, 0.79, Reason.UNCERTAIN_GAIN),
+    (0.0, Carrier.LOAD, float("nan"), Reason.UNCERTAIN_GAIN), (1.0, Carrier.ARRIVAL, 0.95, None),
+    (1.0, Carrier.ARRIVAL, 0.94, Reason.UNCERTAIN_GAIN), (0.0, Carrier.HISTORY, 0.94, Reason.UNCERTAIN_GAIN)])
+def test_a_loss_must_be_probable_and_more_so_if_the_time_before_the_neighbour_is_known(
+        came_at: float, carrier: Carrier, probability: float, refused: Reason | None) -> None:
+    assert reason(noise(loss_probability=probability, aggressor_came_at=came_at, carrier=carrier)) is refused
