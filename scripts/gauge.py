@@ -24,16 +24,16 @@ ROOT = Path(__file__).parent.parent
 ROOMS = (
     ("lustre", ("lustre",), 7_000, 7_000),
     ("httpserver", ("httpserver",), 1_200, 1_200),
-    ("exporter", ("exporter",), 8_500, 8_138),
-    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_233),
-    ("tierd: sense", ("tierd/sense",), 5_500, 7_826),
+    ("exporter", ("exporter",), 8_500, 8_150),
+    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_297),
+    ("tierd: sense", ("tierd/sense",), 5_500, 7_158),
     ("tierd: detect, decide, verify, policies",
-     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_464),
-    ("tierd: act", ("tierd/act",), 6_000, 7_832),
-    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_565),
+     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_486),
+    ("tierd: act", ("tierd/act",), 6_000, 7_523),
+    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 9_491),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_000),
-    ("tierd: other", ("tierd",), 4_500, 5_767),
-    ("simulator", ("simulator",), 8_500, 8_499),
+    ("tierd: other", ("tierd",), 4_500, 5_770),
+    ("simulator", ("simulator",), 8_500, 8_464),
     ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 4_759),
 )
 """Rooms, their folders, the lines that were planned, and those they may have. Of a file in two rooms, the first counts
@@ -111,9 +111,9 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 77_203
+    yield "all product Python", lines(counted), 65_000, 74_266
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
-    yield "tests", lines(files("tests")), 42_000, 53_440
+    yield "tests", lines(files("tests")), 42_000, 52_038
     every = Settings()
     policies = sum(settings_of(each.settings) for each in every.policies)
     yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200, 200
