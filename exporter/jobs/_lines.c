@@ -405,6 +405,14 @@ put_seconds(Out *out, Word usec)
     return PUT(out, "0.") && put(out, "000000", 6 - usec.size) && put_word(out, usec);
 }
 
+/* The line of a family with one series a job. */
+static int
+put_line(Out *out, Word family, Word labels, Word value)
+{
+    return put_word(out, family) && PUT(out, "{") && put_word(out, labels) && PUT(out, "} ") && put_word(out, value) &&
+           PUT(out, "\n");
+}
+
 /* The text of a line up to the name of the operation, which is equal for all operations of a job. */
 static int
 put_prefix(Out *out, Word family, Word labels)
@@ -495,8 +503,7 @@ render(Text *text, Word node, const Word *families, Out *outs, Word *id)
                 &outs[SIZES], families[SIZES], labels, found.reads ? "read" : "write", found.sizes, found.sum);
             if (done < 1)
                 return done;
-            if (!put_word(out, families[found.reads ? READS : WRITES]) || !PUT(out, "{") || !put_word(out, labels) ||
-                !PUT(out, "} ") || !put_word(out, found.sum) || !PUT(out, "\n"))
+            if (!put_line(out, families[found.reads ? READS : WRITES], labels, found.sum))
                 return -1;
             continue;
         }
@@ -506,9 +513,7 @@ render(Text *text, Word node, const Word *families, Out *outs, Word *id)
             !put_seconds(&outs[SECONDS], found.sum) || !PUT(&outs[SECONDS], "\n"))
             return -1;
     }
-    if ((seen.named || seen.sums[0] || seen.sums[1]) &&
-        (!put_word(&outs[STARTED], families[STARTED]) || !PUT(&outs[STARTED], "{") || !put_word(&outs[STARTED], labels) ||
-         !PUT(&outs[STARTED], "} ") || !put_word(&outs[STARTED], start) || !PUT(&outs[STARTED], "\n")))
+    if ((seen.named || seen.sums[0] || seen.sums[1]) && !put_line(&outs[STARTED], families[STARTED], labels, start))
         return -1;
     return more == 0;
 }

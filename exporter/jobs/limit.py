@@ -181,7 +181,7 @@ class ShownJobs:
                 shown.values = job.values
                 own = MetricsPage()
                 put_totals(own, shown.labels, dict(zip(job.keys, job.values, strict=True)), SUMS)
-                own.add(STARTED, started(shown.labels, job.start))
+                own.add(STARTED, started(shown.labels, job.start) if job.keys else b"")
                 shown.lines = own.lines()
                 others = [line for family, line in shown.lines if family not in {OPERATIONS, SECONDS, STARTED}]
                 if is_exporter(shown.name, b"".join([line for family, line in shown.lines if family is OPERATIONS]),
