@@ -25,10 +25,10 @@ ROOMS = (
     ("lustre", ("lustre",), 7_000, 7_000),
     ("httpserver", ("httpserver",), 1_200, 1_200),
     ("exporter", ("exporter",), 8_500, 8_150),
-    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_297),
-    ("tierd: sense", ("tierd/sense",), 5_500, 7_158),
+    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_320),
+    ("tierd: sense", ("tierd/sense",), 5_500, 7_157),
     ("tierd: detect, decide, verify, policies",
-     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_486),
+     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_473),
     ("tierd: act", ("tierd/act",), 6_000, 7_523),
     ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 9_491),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_000),
@@ -111,7 +111,7 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 74_266
+    yield "all product Python", lines(counted), 65_000, 74_275
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
     yield "tests", lines(files("tests")), 42_000, 52_038
     every = Settings()

@@ -25,7 +25,7 @@ from tierd.config.settings import Settings
 from tierd.decide.plans import Plan, joined
 from tierd.detect import attribution
 from tierd.detect.accelerators import Accelerator, SmallWrites, accelerators, small_writes_of_pools
-from tierd.detect.columns import SPAN_SECONDS, Began, History, RecentWindows, pool_numbers, recent_work
+from tierd.detect.columns import SPAN_SECONDS, History, RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner
 from tierd.detect.device_time import StreamWatch, TargetTime, device_times
 from tierd.detect.gain import Tracks
@@ -33,7 +33,17 @@ from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
 from tierd.detect.view import SlowdownView, View, is_found
 from tierd.loads import Loads, NamespaceLoads
-from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
+from tierd.model import (
+    Action,
+    Activities,
+    Capacity,
+    DirectoryActivity,
+    EarlierWork,
+    Facts,
+    Finding,
+    StreamedTargets,
+    Window,
+)
 from tierd.policies.protocol import Situation
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.policies.runner import PolicyRunner, words_of_error
@@ -127,9 +137,9 @@ class Engine:
         self._remembered = {job: len(each) for job, each in rates.items()}
         self._interference.remember({self._recent.jobs[job]: usual_rate(each) for job, each in rates.items()})
 
-    def begin(self, began: Mapping[str, Began]) -> None:
+    def use_earlier_work(self, earlier: Mapping[str, EarlierWork]) -> None:
         """Take what jobs did before the first window."""
-        self._interference.began = {self._recent.jobs[job]: each for job, each in began.items()}
+        self._interference.earlier = {self._recent.jobs[job]: each for job, each in earlier.items()}
 
     def run_cycle(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
                   own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
@@ -144,7 +154,7 @@ class Engine:
                                           partial(attribution.main_directory, counts or activities, since))
         window = with_arrays(window, self._tasks, self._settings.noisy_neighbour.classes)
         if complete := self.history.add(window):
-            self._interference.began = {}
+            self._interference.earlier = {}
         known = self._facts.pools and self._small_writes
         if complete or (not known and self._early_facts < MAX_EARLY_FACTS):
             self._facts, self._early_facts = facts(), self._early_facts + 1

@@ -120,6 +120,19 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierWork:
+    """What a job did on all object targets before the first window."""
+
+    at: float
+    """When its counters began; epoch seconds. 0 if that is not known, as before Lustre 2.15."""
+    seconds: float
+    """Age of its counters."""
+    worked_seconds: float
+    """Time that it needs for its operations at the rate of the first window: it may have paused."""
+    moved_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
 class StreamedTarget:
     """A target whose streams would lose throughput to further work, and the time that work takes there, in seconds."""
 

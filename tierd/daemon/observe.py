@@ -27,7 +27,7 @@ from tierd.sense.counters import CounterTable
 from tierd.sense.facts import FactsCollector
 from tierd.sense.metadata import MetadataMeter, UnlistedJobs
 from tierd.sense.own_moves import OwnJobs
-from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, jobs_before, window
+from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, earlier_work, is_ost, window
 from tierd.text import count_of, first_names, quoted
 
 log = logging.getLogger("tierd.daemon")
@@ -97,7 +97,7 @@ class Observer:
                             "readings" if few_jobs_left(last, reading) else "")
         seen = window(last, reading, self._lost)
         if not self.windows and last.targets == reading.targets:
-            self._engine.begin(jobs_before(last, seen))
+            self._engine.use_earlier_work(earlier_work(last, seen))
         lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
         self._log.fault("counters", f"{count_of(len(lying), 'target')} ({first_names(lying)}): "
                             "implausible counters; tierd finds nothing there" if lying else "")

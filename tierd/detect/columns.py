@@ -36,7 +36,7 @@ from tierd.loads import (
     sums,
     together,
 )
-from tierd.model import UNSEEN, Facts, Window
+from tierd.model import UNSEEN, EarlierWork, Facts, Window
 
 LITTLE_UNEVEN = 0.05
 """Difference of a span to its window that costs of service need not count: they are known to about 10%. With every span
@@ -64,20 +64,7 @@ BEFORE_ERROR, REST_ERROR = 0.05, 0.1
 5%; and of what it moved beside a younger job, which the rate of one window stands for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Began:
-    """What a job did on all object targets before the first window."""
-
-    at: float
-    """When its counters began; epoch seconds. 0 if that is not known, as before Lustre 2.15."""
-    seconds: float
-    """Age of its counters."""
-    worked_seconds: float
-    """Time that it needs for its operations at the rate of the first window: it may have paused."""
-    moved_bytes: float
-
-
-def level_before(own: Began, others: Sequence[Began | None], rate: float, exposure: Floats, *, mean: Floats,
+def level_before(own: EarlierWork, others: Sequence[EarlierWork | None], rate: float, exposure: Floats, *, mean: Floats,
                  variance: Floats, drift: float) -> tuple[float, float] | None:
     """Logarithm of the mean rate of a stream without younger jobs and without its losses to older ones, and the error.
     None if there are no younger ones, if it was hardly alone, or got less then: it paused.
@@ -86,8 +73,8 @@ def level_before(own: Began, others: Sequence[Began | None], rate: float, exposu
     the first window is None. ``rate`` is the logarithm of the present rate; ``drift`` the variance of its level, each
     second.
 
-    >>> stream, new = Began(1000.0, 100.0, 80.0, moved_bytes=60 * 20e6 + 40 * 15e6), Began(1050.0, 50.0, 40.0, 3e6)
-    >>> D = np.array([0.2])
+    >>> stream = EarlierWork(1000.0, 100.0, 80.0, moved_bytes=60 * 20e6 + 40 * 15e6)
+    >>> new, D = EarlierWork(1050.0, 50.0, 40.0, 3e6), np.array([0.2])
     >>> level, error = level_before(stream, [new], log(15e6), D, mean=D, variance=D, drift=1e-4)
     >>> f"{exp(level) / 1e6:.1f} MB/s, {error:.0%}"
     '20.0 MB/s, 13%'

@@ -33,9 +33,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from tierd.detect.columns import Began, JobKinds, RecentWork, WindowColumns, level_before
+from tierd.detect.columns import JobKinds, RecentWork, WindowColumns, level_before
 from tierd.detect.costs import SATURATED, SPREAD, CostTable, waited_for
 from tierd.loads import Bools, Floats, Ints, distinct, found_in, sums
+from tierd.model import EarlierWork
 from tierd.text import Carrier
 
 SUSPECTS = 6
@@ -299,7 +300,7 @@ class Interference:
         self._rows: dict[int, int] = {}
         """Row of each stream, by the number of its job."""
         self._remembered: dict[int, tuple[float, float]] = {}
-        self.began: Mapping[int, Began] = {}
+        self.earlier: Mapping[int, EarlierWork] = {}
         """What jobs did before the first window: kept for the first windows, in which levels begin."""
         self._state = np.zeros(64, STATE)
         self._seconds = np.empty((0, 3))
@@ -318,7 +319,7 @@ class Interference:
     def jobs(self) -> set[int]:
         """Jobs of which something is remembered: streams, and suspects on their targets."""
         suspects = self._state["slot"][:len(self._rows)]
-        return {*self._rows, *self._remembered, *self.began, *self.in_doubt, *suspects[suspects >= 0].tolist()}
+        return {*self._rows, *self._remembered, *self.earlier, *self.in_doubt, *suspects[suspects >= 0].tolist()}
 
     def remember(self, rates: Mapping[int, tuple[float, float]]) -> None:
         """Take the usual rate of streams from elsewhere: the logarithm of bytes per second, and its error, by job."""
@@ -620,14 +621,13 @@ class Interference:
             state["covariance"][row, :, 0, 1:] = state["covariance"][row, :, 1:, 0] = 0
 
     def _level_before(self, streams: Streams, at: int, rate: float, exposure: Floats) -> tuple[float, float] | None:
-        """The level of a stream before younger jobs came, see :func:`level_before`."""
         job, state = int(streams.job[at]), self._state[streams.row[at]]
-        if job not in self.began:
+        if job not in self.earlier:
             return None
         beside = streams.job[streams.of[np.isin(streams.target, streams.target[streams.of == at])]]
-        rivals = [each for each in map(self.began.get, beside[beside != job].tolist()) if each]
-        others = [*map(self.began.get, state["slot"].tolist()), max(rivals, key=lambda each: each.at, default=None)]
-        return level_before(self.began[job], others, rate, exposure, mean=state["mean"][NORMAL, 1:],
+        rivals = [each for each in map(self.earlier.get, beside[beside != job].tolist()) if each]
+        others = [*map(self.earlier.get, state["slot"].tolist()), max(rivals, key=lambda each: each.at, default=None)]
+        return level_before(self.earlier[job], others, rate, exposure, mean=state["mean"][NORMAL, 1:],
                             variance=np.diagonal(state["covariance"][NORMAL])[1:],
                             drift=WANDER + JUMPS_A_SECOND * JUMP**2)
 

@@ -24,7 +24,7 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FillRates
 from tierd.sense.metadata import UnlistedJobs
 from tierd.sense.nodes import Counters, Turn, client_loads, read_mounts
-from tierd.sense.readings import Reading, jobs_before, window
+from tierd.sense.readings import Reading, earlier_work, window
 from tierd.sense.tape import Tape
 from tierd.structs import json_text
 from tierd.text import quoted
@@ -94,7 +94,7 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
         after = read(tree, time)
         counted = window(before, after, lost)
         if not engine.history.windows:
-            engine.begin(jobs_before(before, counted))
+            engine.use_earlier_work(earlier_work(before, counted))
         seen = unlisted.completed(counted, table.oldest_time)
         table.note_shared(seen)
         result = engine.run_cycle(seen, table.of_job, partial(facts, tree, time))

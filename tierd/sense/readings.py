@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
-from tierd.detect.columns import Began
 from tierd.loads import Bools, Loads, NamespaceLoads, Numbers, Pair, sums, texts
-from tierd.model import UNSEEN, Service, StorageWork, Window
+from tierd.model import UNSEEN, EarlierWork, Service, StorageWork, Window
 from tierd.sense.counters import CounterTable, Increases, JobEntry, increases
 
 DATA_OPERATIONS = frozenset({"read", "write", "read_bytes", "write_bytes"})
@@ -187,7 +186,7 @@ def window(before: Reading, after: Reading, lost: dict[str, float] | None = None
                   spans=spans if after.stamps else {})  # without stamps, all have the same span
 
 
-def jobs_before(reading: Reading, seen: Window) -> dict[str, Began]:
+def earlier_work(reading: Reading, seen: Window) -> dict[str, EarlierWork]:
     """What each job did on all object targets before the first reading of a window, by the oldest of its counters."""
     counters = CounterTable.of(reading.jobs)
     counters = counters.rows(counters.targets_that(is_ost))
@@ -198,7 +197,7 @@ def jobs_before(reading: Reading, seen: Window) -> dict[str, Began]:
     for (target, job), start in zip(counters.keys_by_row(), counters.start.tolist(), strict=True):
         at, stamp = seconds_of(start) or 0.0, reading.stamps.get(target)
         began[job] = min(began.get(job, (inf, 0.0)), (at, (reading.time if stamp is None else stamp.seconds) - at))
-    return {job: Began(*began[job], worked_seconds=min(operations / rates[job], began[job][1]), moved_bytes=moved)
+    return {job: EarlierWork(*began[job], worked_seconds=min(operations / rates[job], began[job][1]), moved_bytes=moved)
             for job, operations, moved in zip(done.job.tolist(), done.operations.tolist(), done.moved_bytes.tolist(),
                                               strict=True) if rates.get(job)}
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.detect.accelerators import SmallWrites
-from tierd.detect.columns import Began, RecentWindows, pool_numbers, recent_work
+from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.gain import Tracks
 from tierd.detect.interference import MOST_AWAY, SUSPECTS, Interference, Loss
 from tierd.detect.profile import Classes
-from tierd.model import UNSEEN, Facts, JobLoad, NamespaceLoad, Window
+from tierd.model import UNSEEN, EarlierWork, Facts, JobLoad, NamespaceLoad, Window
 from tierd.text import Carrier
 
 Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
@@ -231,8 +231,8 @@ def test_what_a_stream_got_earlier_counts_as_its_history(stream_age: float | Non
     if stream_age is None or neighbour_age is None:
         bed.model.remember({one: (log(ALONE * 1e6), 0.1)})
     else:
-        bed.model.began = {one: Began(1000.0 - stream_age, stream_age, 70.0, MOVED),
-                           other: Began(1000.0 - neighbour_age, neighbour_age, 20.0, 20e6)}
+        bed.model.earlier = {one: EarlierWork(1000.0 - stream_age, stream_age, 70.0, MOVED),
+                             other: EarlierWork(1000.0 - neighbour_age, neighbour_age, 20.0, 20e6)}
     losses = run(bed, (window(n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(8)))
     (loss,) = losses[-1]
     assert loss.carrier is carrier

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from exporter.exposition import escape
 from exporter.jobs.lines import unique_name
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
-from tierd.detect.columns import Began
 from tierd.loads import JobLoad
+from tierd.model import EarlierWork
 from tierd.sense import readings
 from tierd.sense.counters import CounterTable, JobEntry
 from tierd.sense.exposition import labels_of
-from tierd.sense.readings import IMPLAUSIBLE, Reading, ServiceCounters, Stamp, jobs_before, of_filesystem, window
+from tierd.sense.readings import IMPLAUSIBLE, Reading, ServiceCounters, Stamp, earlier_work, of_filesystem, window
 
 OST, MDT = "lustre-OST0002", "lustre-MDT0000"
 
@@ -47,8 +47,8 @@ def test_jobs_have_done_on_all_object_targets_what_their_counters_say_since_the_
             (MDT, "a"): counters(7, "1"), (OST, "b"): counters(5), (OST, "idle"): counters(5, "900")}
     first = replace(reading(1000, jobs), stamps={OST: Stamp("oss", 1000.5)})
     more = {key: counters(entry.samples["write"] + 10, entry.start) for key, entry in jobs.items() if key[1] != "idle"}
-    assert jobs_before(first, window(reading(1000, jobs), reading(1005, jobs | more))) == {
-        "a": Began(940.5, 60.0, 60.0, 120_000.0), "b": Began(0.0, 1000.5, 2.5, 5_000.0)}
+    assert earlier_work(first, window(reading(1000, jobs), reading(1005, jobs | more))) == {
+        "a": EarlierWork(940.5, 60.0, 60.0, 120_000.0), "b": EarlierWork(0.0, 1000.5, 2.5, 5_000.0)}
 
 
 def test_metadata_of_all_mdts_is_one_load() -> None:
