@@ -59,7 +59,7 @@ LEAST_ALONE_SECONDS, STEADY_SECONDS = 10.0, 180.0
 """What a stream moved before the first window shows its usual rate if its counters are not older than the second, as
 it may have paused, and if it was alone for the first. Choices: files are opened within a second, and inputs are read in
 minutes."""
-BEFORE_ERROR, REST_ERROR = 0.05, 0.1
+BEFORE_ERROR, BESIDE_ERROR = 0.05, 0.1
 """Relative error of a mean rate since the start of a job: of streams in the recordings, half a minute differs by 2% to
 5%; and of what it moved beside a younger job, which the rate of one window stands for."""
 
@@ -86,7 +86,7 @@ def level_before(own: EarlierWork, others: Sequence[EarlierWork | None], rate: f
     if not (younger.any() and 0 < own.seconds <= STEADY_SECONDS and alone >= LEAST_ALONE_SECONDS and moved > 0):
         return None
     before, older = log(moved / alone), exposure * ~younger
-    error = hypot(BEFORE_ERROR, 1 / alone, REST_ERROR * beside / alone)
+    error = hypot(BEFORE_ERROR, 1 / alone, BESIDE_ERROR * beside / alone)
     if before < rate - 2 * error:
         return None
     return before + float(older @ mean), sqrt(error**2 + drift * own.seconds + float(older**2 @ variance))
